@@ -41,6 +41,8 @@ export interface Fault {
    * were typed, with nothing left to be blamed.
    */
   readonly connections?: "arrive" | "lost" | "mended";
+  /** Flags that the proxy has besides, meanwhile. */
+  readonly told?: readonly string[];
   /** Of the kernel's own objects: the proxy is stopped (SIGSTOP) meanwhile, and not ended. */
   readonly isStopped?: true;
   /** A command that the answer has to give, or the beginning of one. */

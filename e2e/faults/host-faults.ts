@@ -308,6 +308,19 @@ function flagFaults({ fromPod, web }: Ground): readonly Fault[] {
       ask: { ...fromPod, ...web, aloneWith: [] },
     },
     {
+      name: "asked without --service-metrics, with which the proxy runs, and nothing is wrong",
+      culprits: [],
+      ask: { ...fromPod, ...web, aloneWith: [] },
+      told: ["--service-metrics", "20"],
+    },
+    {
+      name: "asked with another option of the backend than the proxy that runs",
+      backends: ["nft"],
+      culprits: ["other_flags"],
+      names: "option counters of the backend: the default, not true",
+      ask: { ...fromPod, ...web, aloneWith: ["--backend-option", "counters=true"] },
+    },
+    {
       name: "asked with another cluster CIDR than that of the proxy that runs",
       culprits: ["other_flags"],
       names: "--cluster-cidr",

@@ -181,7 +181,13 @@ function tooManyFaults({ address, port, svc, fromPod }: Ground): readonly Fault[
 
 function wholeFaults({ fromPod }: Ground): readonly Fault[] {
   return [
-    { name: "the nat table is flushed", culprits: CHANGED, names: "table nat", ask: fromPod, inject: "iptables-nft -t nat -F" },
+    {
+      name: "the nat table is flushed",
+      culprits: MISSING,
+      names: "never written to it: the jumps of chain PREROUTING of table nat to KUBE-SERVICES; also removed: the rule ",
+      ask: fromPod,
+      inject: "iptables-nft -t nat -F",
+    },
     {
       name: "all rules and chains of iptables are gone",
       culprits: MISSING,

@@ -1,3 +1,4 @@
+import { FLAGS } from "./stage.ts";
 import type { FaultStage } from "./stage.ts";
 import type { Fault } from "./fault.ts";
 
@@ -23,7 +24,51 @@ function groundOf({ services, site }: FaultStage) {
 /** What somebody did to the proxy's own table, found before the proxy repaired it. */
 export function kernelFaults(stage: FaultStage): readonly Fault[] {
   const ground = groundOf(stage);
-  return [...elementFaults(ground), ...chainFaults(ground), ...wholeFaults(ground)].map((fault) => ({ ...fault, backends: ["nft"] }));
+  const faults = [...elementFaults(ground), ...chainFaults(ground), ...wholeFaults(ground)].map((fault) => ({
+    ...fault,
+    backends: ["nft"],
+  }));
+  return [...faults, ...flagFaults(ground)];
+}
+
+/** The proxy that wrote the rules is gone, and the command is told other flags. */
+function flagFaults({ fromPod, nft }: Ground): readonly Fault[] {
+  const other = { culprits: ["other_flags"], ask: { ...fromPod, aloneWith: ["--node-name", "node1"] } } as const;
+  const alone = ["--node-name", "node1", ...FLAGS];
+  return [
+    { ...other, name: "asked without the flags that the proxy had", backends: ["nft", "iptables", "ebpf"] },
+    {
+      ...other,
+      name: "asked without --service-metrics, which the proxy had",
+      backends: ["nft"],
+      ask: { ...fromPod, aloneWith: alone },
+      told: ["--service-metrics", "20"],
+    },
+    {
+      name: "asked with --service-metrics, which the proxy had, and an element is deleted",
+      backends: ["nft"],
+      culprits: MISSING,
+      names: "element ",
+      ask: { ...fromPod, aloneWith: [...alone, "--service-metrics", "1"] },
+      told: ["--service-metrics", "20"],
+      inject: nft(`delete element ip turnout services { ${fromPod.to} . tcp . ${fromPod.port} }`),
+    },
+    {
+      ...other,
+      name: "asked without the option of the backend that the proxy had",
+      backends: ["iptables"],
+      names: "KUBE-SVC-",
+      ask: { ...fromPod, aloneWith: alone },
+      told: ["--backend-option", "endpoint-comments=false"],
+    },
+    {
+      ...other,
+      name: "asked without the size of maps that the proxy had",
+      backends: ["ebpf"],
+      ask: { ...fromPod, aloneWith: alone },
+      told: ["--backend-option", "max-services=1000"],
+    },
+  ];
 }
 
 function elementFaults({ address, port, fromPod, nft }: Ground): readonly Fault[] {
@@ -66,11 +111,6 @@ function elementFaults({ address, port, fromPod, nft }: Ground): readonly Fault[
       ask: fromPod,
       inject: nft(`add element ip turnout endpoints-tcp { ${address} . ${port} . 1 : 10.9.9.9 . 8080 }`),
     },
-    {
-      name: "asked without the flags that the proxy had",
-      culprits: ["other_flags"],
-      ask: { ...fromPod, aloneWith: ["--node-name", "node1"] },
-    },
   ];
 }
 
@@ -107,7 +147,7 @@ function chainFaults({ fromPod, fromClient, nft }: Ground): readonly Fault[] {
   ];
 }
 
-function wholeFaults({ port, node, hairpin, affine, fromPod, pod, nft, services }: Ground): readonly Fault[] {
+function wholeFaults({ address, port, node, hairpin, affine, fromPod, pod, nft, services }: Ground): readonly Fault[] {
   return [
     {
       name: "the node's address is gone from nodeport-ips",
@@ -136,6 +176,13 @@ function wholeFaults({ port, node, hairpin, affine, fromPod, pod, nft, services 
       names: "of map affinity-endpoints",
       ask: { from: "pod-1-3", to: affine.address, port: affine.port },
       inject: nft("flush map ip turnout affinity-endpoints"),
+    },
+    {
+      name: "the node's address is gone from nodeport-ips, and an element of services, which alone the packet needs",
+      culprits: MISSING,
+      names: `never written to it: element ${address} . tcp . ${port} of map services`,
+      ask: fromPod,
+      inject: `${nft(`delete element ip turnout nodeport-ips { ${node.address} }`)}; ${nft(`delete element ip turnout services { ${address} . tcp . ${port} }`)}`,
     },
     { name: "the table is deleted", culprits: MISSING, names: "table ip turnout", ask: fromPod, inject: nft("delete table ip turnout") },
     { name: "nft flush ruleset", culprits: MISSING, names: "table ip turnout", ask: fromPod, inject: nft("flush ruleset") },

@@ -57,7 +57,8 @@ function isPlayable({ backends, inject = "" }: Fault, backend: string): boolean 
 
 /** Break something, ask, and mend it again. */
 export async function playFault(stage: FaultStage, { kind, fault }: PlayedFault): Promise<Verdict> {
-  const { answer, untrue } = kind === "kernel" ? await askWithoutProxy(stage, fault) : await askBetween(stage, fault);
+  const ask = kind === "kernel" ? askWithoutProxy : askBetween;
+  const { answer, untrue } = await whileTold(stage, fault, () => ask(stage, fault));
   const [culprit] = answer.causes;
   // None was at work for these.
   const isTold = kind !== "kernel" || answer.causes.some(({ id }) => id === "not_running");
@@ -94,6 +95,23 @@ function isTextThere({ step, note, unjudged }: Fault, answer: Answer): boolean {
 interface TriedAnswer {
   readonly answer: Answer;
   readonly untrue?: string | undefined;
+}
+
+/** Have the proxy run with other flags meanwhile. */
+async function whileTold<T>({ site, proxyFlags }: FaultStage, { told }: Fault, ask: () => Promise<T>): Promise<T> {
+  if (told === undefined) return await ask();
+  const proxy = site.proxy("node1");
+  const startWith = async (flags: readonly string[]): Promise<void> => {
+    if (proxy.isRunning) await proxy.end("SIGKILL");
+    proxy.start(flags);
+    await site.waitForSync();
+  };
+  try {
+    await startWith([...proxyFlags, ...told]);
+    return await ask();
+  } finally {
+    await startWith(proxyFlags);
+  }
 }
 
 async function askBetween(stage: FaultStage, { ask, inject, mend, at, connections }: Fault): Promise<TriedAnswer> {

@@ -15,6 +15,8 @@ export interface FaultStage {
   readonly site: Site;
   readonly services: Readonly<Record<ServiceName, TestService>>;
   readonly backend: string;
+  /** Flags of the proxy on node1. */
+  readonly proxyFlags: readonly string[];
   /** Ask the command, which asks the running proxy, or (`isAlone`) reads everything by itself. */
   ask(question: FaultQuestion, isAlone?: boolean): Promise<Answer>;
   /** Run shell commands at a place; default node1. They name the tools of the nf_tables variant, and are run with those that the host has. */
@@ -72,7 +74,7 @@ export async function createFaultStage(played: string): Promise<FaultStage> {
     });
     await applyObjects(site);
     await site.waitForSync();
-    return stageOf(site, services, played, FLAGS.slice(0, -2));
+    return stageOf(site, services, played, FLAGS);
   } catch (error) {
     await site.destroy();
     throw error;
@@ -85,6 +87,7 @@ function stageOf(site: Site, services: FaultStage["services"], played: string, f
     site,
     services,
     backend: backendOf(played),
+    proxyFlags: [...flags, ...backendFlags(played)],
     ask: async (question, isAlone = false) => {
       const { from, to, port, protocol = "TCP", device, isProbed, aloneWith } = located(site, question);
       const target = `${to.includes(":") ? `[${to}]` : to}:${port}`;

@@ -45,6 +45,29 @@ it("an element of services that differs is told by what becomes of packets", () 
   expect(describeObject(service, HOST, forgetful).differs).toBeUndefined();
 });
 
+it("what settings decide is of other settings where that alone differs", () => {
+  const isOther = (wanted: EbpfObject, held?: EbpfObject): boolean | undefined => describeObject(wanted, HOST, held).isOfOtherSettings;
+  const link = (cgroup: string, programs = "v1"): EbpfObject => ({ kind: "link", key: "turnout_conn4", value: { cgroup, programs } });
+  expect([link("1089"), link("12", "v2"), link("0"), link("12", "")].map((held) => isOther(link("12"), held))).toEqual([
+    true,
+    true,
+    undefined,
+    undefined,
+  ]);
+  const device = (program: "turnout_in" | "turnout_in_pods" | ""): EbpfObject => ({
+    kind: "device",
+    key: "4-ingress",
+    value: { program, programs: "v1" },
+  });
+  expect([device("turnout_in_pods"), device("")].map((held) => isOther(device("turnout_in"), held))).toEqual([true, undefined]);
+  const masqueraded = { ...service, value: { ...service.value, podsPass: true, outside: { ...serve, masquerade: true } } };
+  expect(isOther(service, masqueraded)).toBe(true);
+  expect(isOther(service, { ...masqueraded, value: { ...masqueraded.value, affinitySeconds: 10 } })).toBeUndefined();
+  const address = (value: "own" | "node-ports"): EbpfObject => ({ kind: "node-address", key: "172.18.0.1", value });
+  expect([isOther(address("own"), address("node-ports")), isOther(address("own"))]).toEqual([true, undefined]);
+  expect(isOther({ kind: "counter", key: LIST, value: true })).toBe(true);
+});
+
 it("a list is told by its endpoints, and shown at the place that differs", () => {
   const [wanted, one] = [list("10.1.0.5:80", "10.1.0.6:80"), list("10.1.0.5:80")];
   expect(describeObject(wanted, HOST).what).toBe(`list ${LIST} of BPF map endpoints (endpoints 10.1.0.5:80, 10.1.0.6:80)`);

@@ -1,8 +1,19 @@
+import { isEqual } from "@turnout/core";
 import type { ObjectWords } from "@turnout/core/backend";
 import { elementsOf, isInMap, mapOf } from "./elements.ts";
 import { HOOKS, placeOf } from "./hooks.ts";
 import { encodePlace } from "./layout.ts";
-import type { Choice, EbpfObject, ListObject, MapObject, ServiceObject, ServiceValue, TableObject } from "./objects.ts";
+import type {
+  Choice,
+  DeviceObject,
+  EbpfObject,
+  LinkObject,
+  ListObject,
+  MapObject,
+  ServiceObject,
+  ServiceValue,
+  TableObject,
+} from "./objects.ts";
 import { ROOT_CGROUP } from "./options.ts";
 import type { EbpfFacts, EbpfOptions } from "./options.ts";
 
@@ -20,19 +31,15 @@ export function describeObject(object: EbpfObject, host: DescribedHost, held?: E
   switch (object.kind) {
     case "link": {
       const what = `the program ${object.key} at ${HOOKS[object.key] ?? "its hook"} of its cgroup`;
-      const isDetached = held?.kind === "link" && held.value.cgroup === "0";
-      return { what, show: "bpftool cgroup tree", ...(isDetached ? { differs: `${what} is detached: sockets are not served there` } : {}) };
+      return { what, show: "bpftool cgroup tree", ...(held?.kind === "link" ? differingLink(what, held) : {}) };
     }
     case "device": {
       const { ifindex = NaN, direction = "" } = placeOf(object.key) ?? {};
       const where = `${direction} of ${host.nameOf(ifindex)}`;
-      const isDetached = held?.kind === "device" && held.value.program === "";
       return {
         what: `the program at ${where}`,
         show: "bpftool net",
-        ...(isDetached
-          ? { differs: `the program at ${where} is detached, or another one is in its place: packets are not served there` }
-          : {}),
+        ...(held?.kind === "device" ? differingDevice(where, held) : {}),
       };
     }
     case "table":
@@ -44,6 +51,19 @@ export function describeObject(object: EbpfObject, host: DescribedHost, held?: E
     default:
       return { what: `the pin ${object.kind} ${object.key}`, show: "ls /sys/fs/bpf/turnout" };
   }
+}
+
+/** In which cgroup it is, and which build it is of, the proxy decides. */
+function differingLink(what: string, { value: { cgroup, programs } }: LinkObject): Partial<ObjectWords> {
+  if (cgroup === "0") return { differs: `${what} is detached: sockets are not served there` };
+  return programs === "" ? {} : { isOfOtherSettings: true };
+}
+
+/** Which of our programs it is, by how pods are told, the proxy decides. */
+function differingDevice(where: string, { value: { program, programs } }: DeviceObject): Partial<ObjectWords> {
+  if (program === "")
+    return { differs: `the program at ${where} is detached, or another one is in its place: packets are not served there` };
+  return programs === "" ? {} : { isOfOtherSettings: true };
 }
 
 function describeElements(object: MapObject, { folder }: DescribedHost, held: EbpfObject | undefined): ObjectWords {
@@ -63,8 +83,16 @@ function describeElements(object: MapObject, { folder }: DescribedHost, held: Eb
     return { what: `${what} (${listed(object.value)})`, ...show, ...says };
   }
   const named = object.kind === "service" ? object.key : `${object.kind} ${object.key}`;
-  const says = object.kind === "service" && held?.kind === "service" ? differingService(object, held.value) : {};
+  const says = differingElement(object, held);
   return { what: `element ${named} of BPF map ${map}`, ...show, ...says };
+}
+
+/** Of an element of one kind; whether rows are counted, and which addresses the node has, settings say. */
+function differingElement(object: MapObject, held: EbpfObject | undefined): Pick<ObjectWords, "differs" | "isOfOtherSettings"> {
+  if (object.kind === "service") return held?.kind === "service" ? differingService(object, held.value) : {};
+  if (object.kind === "counter") return { isOfOtherSettings: true };
+  const isOfNode = object.kind === "node-address" || object.kind === "primary";
+  return isOfNode && held !== undefined ? { isOfOtherSettings: true } : {};
 }
 
 /** The first place at which the lists differ, maybe behind the end of one. */
@@ -86,11 +114,19 @@ function listed(parts: readonly string[]): string {
 const ASKERS = { pod: "pods here", host: "this node", outside: "elsewhere" } as const;
 
 /** What becomes of whom; other fields are compared as they are. */
-function differingService({ key, value: wanted }: ServiceObject, held: ServiceValue): Pick<ObjectWords, "differs"> {
+function differingService({ key, value: wanted }: ServiceObject, held: ServiceValue): Pick<ObjectWords, "differs" | "isOfOtherSettings"> {
+  if (isEqual(withoutSettings(wanted), withoutSettings(held))) return { isOfOtherSettings: true };
   const asker = (["pod", "host", "outside"] as const).find((one) => choiceText(wanted[one]) !== choiceText(held[one]));
   if (asker === undefined) return {};
   const [is, should] = [choiceText(held[asker]), choiceText(wanted[asker])];
   return { differs: `with packets for ${key} from ${ASKERS[asker]} the kernel does "${is}", should: "${should}" (BPF map services)` };
+}
+
+/** What no settings decide: who is masqueraded, and which sockets are left to packets, they do. */
+function withoutSettings(value: ServiceValue): ServiceValue {
+  const unmasked = (choice: Choice): Choice => ({ ...choice, masquerade: false });
+  const [pod, host, outside] = [value.pod, value.host, value.outside].map(unmasked) as [Choice, Choice, Choice];
+  return { ...value, podsPass: false, hostPass: false, pod, host, outside };
 }
 
 function choiceText({ verdict, list, count, masquerade }: Choice): string {

@@ -23,6 +23,7 @@ import type { SignChanges } from "@turnout/host";
 import { Applier } from "./apply.ts";
 import { Carriers } from "./carriers.ts";
 import { HookLinks } from "./hook-links.ts";
+import { familiesOf, HOOKS } from "./hooks.ts";
 import { lookAtPins } from "./host-look.ts";
 import { leaveFamily } from "./leftovers.ts";
 import { isNamed, ListUse } from "./list-use.ts";
@@ -224,6 +225,12 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     const { objects: found } = readLook(look, { family: this.#family, isKeeper: this.#isKeeper });
     const ids = new Set(objects.map(objectId));
     return new Map([...found].filter(([id]) => ids.has(id)));
+  }
+
+  /** Where sockets are served their packets need no devices, and nobody can tell of all whose they are. */
+  isWayIn({ kind, key }: EbpfObject): boolean {
+    const hook = HOOKS[key];
+    return kind === "device" || (kind === "link" && hook !== undefined && familiesOf(hook).includes(this.#family));
   }
 
   describe(object: EbpfObject, held?: EbpfObject): ObjectWords {

@@ -11,6 +11,7 @@ import type { EbpfObject, MapObject } from "./objects.ts";
 import { TABLE_OBJECT } from "./nft-table.ts";
 import { readLook } from "./observe.ts";
 import type { Look } from "./observe.ts";
+import { mapFolderOf } from "./names.ts";
 import { encodeSourceRange, sortCIDRs } from "./ranges.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
@@ -152,6 +153,8 @@ describe("readLook", () => {
       { cgroup: "0", programs: "" },
     ]);
     expect(read({ ...EMPTY, elements: undefined, links: LINKS })[0]).toEqual({ cgroup: "7", programs: "" });
+    const folders = [mapFolderOf(PROGRAMS)];
+    expect(read({ ...EMPTY, elements: undefined, links: LINKS, folders })[0]).toEqual({ cgroup: "7", programs: PROGRAMS });
   });
 
   it("takes a link at a device for ours only where the device is there, and knows filters of clsact", () => {

@@ -17,7 +17,7 @@ import {
   LIST_MAX,
   UNSPECIFIED,
 } from "./layout.ts";
-import { familyOfRow } from "./names.ts";
+import { familyOfRow, mapFolderOf } from "./names.ts";
 import type { DeviceObject, EbpfObject, LinkObject, TableObject } from "./objects.ts";
 import { decodeAddressFlags, decodePodRange, decodeSourceRange, sortCIDRs } from "./ranges.ts";
 
@@ -75,7 +75,9 @@ export function readLook(
   if (filled.includes(family)) found.push({ kind: "filled", key: family, value: true });
   if (serving.includes(family)) found.push({ kind: "serving", key: family, value: true });
   if (isKeeper) {
-    const pinOf = (pin: ProgramPin): ProgramPin => (elements === undefined ? { ...pin, programs: "" } : pin);
+    // Of maps that are gone; those of another size are other settings'.
+    const isLost = ({ programs }: ProgramPin): boolean => elements === undefined && !folders.includes(mapFolderOf(programs));
+    const pinOf = (pin: ProgramPin): ProgramPin => (isLost(pin) ? { ...pin, programs: "" } : pin);
     for (const [key, link] of links)
       found.push(key in HOOKS ? linkObject(key, link.info, pinOf(link).programs) : deviceLink(key, link.info, pinOf(link)));
     for (const [key, pin] of filters) found.push(deviceObject(key, pinOf(pin)));

@@ -151,6 +151,10 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     return new Map([...found].filter(([id, object]) => ids.has(id) || isBesides(object)));
   }
 
+  isWayIn({ kind, key }: IptablesObject, device: string): boolean {
+    return kind === "jumps" && key === `nat ${device === "" ? "OUTPUT" : "PREROUTING"}`;
+  }
+
   describe(object: IptablesObject, held?: IptablesObject): ObjectWords {
     return describeObject(object, this.#family, held);
   }

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { describeObject } from "./describe.ts";
-import type { ChainObject, DestinationValue, ServiceObject } from "./objects.ts";
+import { layoutName } from "./names.ts";
+import type { ChainObject, DestinationValue, ServiceObject, TableObject } from "./objects.ts";
+import { ANOTHER } from "./observe.ts";
 
 const VALUE: DestinationValue = {
   verdict: "goto pick-tcp",
@@ -57,6 +59,18 @@ describe("what the kernel holds otherwise", () => {
       differs: expect.stringContaining("to 10.9.9.9:8080, should: 10.1.1.1:8080") as unknown,
     });
     expect(describeObject(service(), "IPv4", service({ verdict: "goto masq-pick-tcp" }))).not.toHaveProperty("differs");
+  });
+
+  it("a comment: whether there are any is an option", () => {
+    expect(describeObject(service(), "IPv4", service({ comment: "shop/cart:http" }))).toMatchObject({ isOfOtherSettings: true });
+  });
+
+  it("the table: of other flags where it counts, or doesn't", () => {
+    const table = (value: string): TableObject => ({ kind: "table", key: "layout", value });
+    expect(describeObject(table(layoutName(false)), "IPv4", table(layoutName(true)))).toMatchObject({ isOfOtherSettings: true });
+    expect(describeObject(table(layoutName(false)), "IPv4", table(ANOTHER))).toMatchObject({
+      differs: "table ip turnout has other sets, maps or hooks than this version makes: some were deleted, or it is another version's",
+    });
   });
 
   it("a chain: of other flags where it is whole, changed by somebody where it isn't", () => {

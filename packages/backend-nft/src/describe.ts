@@ -4,7 +4,7 @@ import { affinityChainOf, originless } from "./chains.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { endpointMap, largePoolLocation, VERDICT_MAPS } from "./objects.ts";
 import type { NftObject, NodePortObject, ServiceObject } from "./objects.ts";
-import { isTampered } from "./observe.ts";
+import { ANOTHER, isTampered } from "./observe.ts";
 
 /** Endpoints of a list that are named. */
 const SHOWN = 4;
@@ -15,7 +15,11 @@ export function describeObject(object: NftObject, family: IPFamily, held?: NftOb
   const get = (set: string, key: string): string => `nft get element ${table} ${set} '{ ${key} }'`;
   switch (object.kind) {
     case "table":
-      return { what: `table ${table} as this version makes it`, show: `nft -t list table ${table}` };
+      return {
+        what: `table ${table}`,
+        show: `nft -t list table ${table}`,
+        ...(held?.kind === "table" ? differingTable(table, held.value) : {}),
+      };
     case "chain":
       return {
         what: `chain ${object.key} of table ${table}`,
@@ -54,6 +58,12 @@ export function describeObject(object: NftObject, family: IPFamily, held?: NftOb
   }
 }
 
+/** One that counts, or doesn't, as it was told. */
+function differingTable(table: string, held: string): Pick<ObjectWords, "differs" | "isOfOtherSettings"> {
+  if (held !== ANOTHER) return { isOfOtherSettings: true };
+  return { differs: `table ${table} has other sets, maps or hooks than this version makes: some were deleted, or it is another version's` };
+}
+
 /** A chain whose comments fit its rules is of our own making: with other flags. */
 function differingChain(key: string, table: string, held: string): Pick<ObjectWords, "differs" | "isOfOtherSettings"> {
   if (!isTampered(held)) return { isOfOtherSettings: true };
@@ -74,7 +84,8 @@ function differingDestination(
     return {
       differs: `with packets for ${targetText(wanted)} the kernel does "${held.verdict}", should: "${value.verdict}" (map ${verdicts} of table ${table})`,
     };
-  return pools;
+  // Whether elements have comments is an option.
+  return pools.differs === undefined ? { isOfOtherSettings: true } : pools;
 }
 
 /** Which endpoints it has: no settings choose them, but for the node's name. */

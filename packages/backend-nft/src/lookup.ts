@@ -2,7 +2,7 @@ import { objectId } from "@turnout/core/backend";
 import type { IPFamily } from "@turnout/core/backend";
 import type { LinuxWorld, NftElementQuestion, NftPartsQuestion } from "@turnout/host";
 import { affinityChainOf, slotsFor } from "./chains.ts";
-import { layoutName, NFT_FAMILY, TABLE } from "./names.ts";
+import { layoutChain, NFT_FAMILY, TABLE } from "./names.ts";
 import { endpointLocation, endpointMap, keyParts, largePoolLocation, POOLS, SMALL_POOL_MAX, VERDICT_MAPS } from "./objects.ts";
 import type { NftObject, ListLocation } from "./objects.ts";
 import { objectsInParts } from "./observe.ts";
@@ -20,7 +20,7 @@ export async function lookupObjects(
   objects: readonly NftObject[],
   isCounting: boolean,
 ): Promise<ReadonlyMap<string, NftObject>> {
-  const parts = await netlink.nftParts(NFT_FAMILY[family], TABLE, questionFor(objects, isCounting));
+  const parts = await netlink.nftParts(NFT_FAMILY[family], TABLE, questionFor(objects));
   if (parts === undefined) return new Map();
   const found = objectsInParts(parts, isCounting).objects;
   return new Map(
@@ -31,9 +31,9 @@ export async function lookupObjects(
   );
 }
 
-/** What has to be asked for objects. Pure. */
-export function questionFor(objects: readonly NftObject[], isCounting: boolean): NftPartsQuestion {
-  const chains = new Set([`layout-${layoutName(isCounting)}`, ...Object.keys(BASE_CHAINS)]);
+/** What has to be asked for objects, in a table of whichever layout. Pure. */
+export function questionFor(objects: readonly NftObject[]): NftPartsQuestion {
+  const chains = new Set([...[true, false].map(layoutChain), ...Object.keys(BASE_CHAINS)]);
   const elements: NftElementQuestion[] = [];
   for (const object of objects) {
     if (object.kind === "chain") chains.add(object.key);

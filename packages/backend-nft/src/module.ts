@@ -30,7 +30,7 @@ import { explainPlan, planDelta } from "./plan.ts";
 import type { Transaction } from "./plan.ts";
 import { probeNft } from "./probe.ts";
 import { renderRow } from "./render.ts";
-import { NODE_PORT_ADDRESSES, renderSkeleton } from "./skeleton.ts";
+import { NODE_PORT_ADDRESSES, renderSkeleton, waysIn } from "./skeleton.ts";
 import { watchHost } from "./watch.ts";
 
 /** The nftables dataplane as a backend module. */
@@ -104,6 +104,7 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
     },
     lookup: (objects) => lookupObjects(world, family, objects, options.counters),
     describe: (object, held) => describeObject(object, family, held),
+    isWayIn: ({ kind, key }, device) => kind === "table" || (kind === "chain" && waysIn(device).includes(key)),
     async apply(plan, signal): Promise<Outcome<NftObject>> {
       try {
         return await applier.apply(plan, signal);

@@ -13,6 +13,11 @@ export function layoutName(isCounting: boolean): string {
   return isCounting ? `${LAYOUT_VERSION}-counting` : LAYOUT_VERSION;
 }
 
+/** An empty chain whose name says which layout the table has. */
+export function layoutChain(isCounting: boolean): string {
+  return `layout-${layoutName(isCounting)}`;
+}
+
 /** nft's word for each family. */
 export const NFT_FAMILY: Readonly<Record<IPFamily, "ip" | "ip6">> = { IPv4: "ip", IPv6: "ip6" };
 

@@ -122,6 +122,12 @@ describe("what is read of a real kernel's table is what nft lists", needs("root"
       );
       await nft(`add set ${table} links { type ifname . ${address}; }`);
       expect(contentOf(await observe())).toEqual(tampered);
+      // For who is told otherwise it is another table, and whole.
+      const others = await nftModule.open(nftModule.parseOptions({ counters: !counters }), world, signal);
+      const layout: NftObject = { kind: "table", key: "layout", value: layoutName(!counters) };
+      const told = new Map([["table layout", { ...layout, value: layoutName(counters) }]]);
+      expect((await others.family(family).observe(signal))?.objects).toEqual(told);
+      await others.close(signal);
       await nft(`delete chain ${table} layout-${layoutName(counters)}`);
       expect(contentOf(await observe())).toEqual([JSON.stringify(["table", "layout", "another"])]);
       await dataplane.close(signal);

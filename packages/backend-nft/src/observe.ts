@@ -3,7 +3,7 @@ import { objectId, ProxyError } from "@turnout/core/backend";
 import type { NftElement, NftTable, NftTableChain, NftTableSink } from "@turnout/host";
 import { affinityKeyOf } from "./chains.ts";
 import { COUNT_SETS } from "./count-sets.ts";
-import { layoutName } from "./names.ts";
+import { layoutChain, layoutName } from "./names.ts";
 import {
   destinationKey,
   endpointMap,
@@ -19,9 +19,8 @@ import {
 import type { DestinationKind, ElementObject, NftObject } from "./objects.ts";
 import { BASE_CHAINS } from "./skeleton.ts";
 
-/** A table that has to be replaced as a whole. */
-const ANOTHER: NftObject = { kind: "table", key: "layout", value: "another" };
-const ANOTHER_TABLE: Observed<NftObject> = { objects: new Map([[objectId(ANOTHER), ANOTHER]]), lingering: [] };
+/** The value of a table that is none that this version makes, whatever it is told. */
+export const ANOTHER = "another";
 
 /** Between the parts of a key. */
 const SEPARATOR = " . ";
@@ -80,21 +79,16 @@ export class TableObjects implements NftTableSink {
    * Give the objects, after all that was read.
    *
    * Edges: a table of another layout, or without one of its sets, or with a base chain at another hook, or with elements at places that no list
-   * has, is one object and nothing else, so that it is replaced as a whole; what somebody added or removed by hand shows as an object that
-   * differs from any we would make.
+   * has, is one object and nothing else, so that it is replaced as a whole; its value tells one that is whole, and counts or doesn't. What somebody
+   * added or removed by hand shows as an object that differs from any we would make.
    */
   finish(): Observed<NftObject> {
-    const layout = layoutName(this.#isCounting);
-    // An empty chain whose name says which layout the table has.
-    const layoutChain = `layout-${layout}`;
-    const setNames = this.#isCounting ? [...SET_NAMES, ...Object.keys(COUNT_SETS)] : SET_NAMES;
-    const isOurs = [...this.#chains].every(([name, { hook }]) => BASE_CHAINS[name] === undefined || BASE_CHAINS[name] === hook);
-    // A set that somebody deleted can't be put back by itself (what asks it comes before it in a plan), nor a chain get another hook.
-    const isWhole = isOurs && this.#chains.has(layoutChain) && setNames.every((name) => this.#sets.has(name));
-    if (!isWhole || this.#lists.isOverfull) return ANOTHER_TABLE;
-    this.#add({ kind: "table", key: "layout", value: layout });
+    const isCounting = [this.#isCounting, !this.#isCounting].find((one) => this.#isWhole(one));
+    const table: NftObject = { kind: "table", key: "layout", value: isCounting === undefined ? ANOTHER : layoutName(isCounting) };
+    if (isCounting !== this.#isCounting) return { objects: new Map([[objectId(table), table]]), lingering: [] };
+    this.#add(table);
     for (const [name, chain] of this.#chains) {
-      if (name === layoutChain) continue;
+      if (name === layoutChain(isCounting)) continue;
       this.#add({ kind: "chain", key: name, value: observedDigest(chain), rules: [] });
       const key = chain.comments.length === 0 ? undefined : affinityKeyOf(name);
       if (key !== undefined) this.#add({ kind: "affinity", key, value: true });
@@ -102,6 +96,13 @@ export class TableObjects implements NftTableSink {
     for (const kind of ["service", "nodeport"] as const)
       for (const [key, value] of this.#destinations[kind]) this.#add({ kind, key, value: { ...value } });
     return { objects: this.#objects, lingering: [] };
+  }
+
+  /** A set that somebody deleted can't be put back by itself (what asks it comes before it in a plan), nor a chain get another hook. */
+  #isWhole(isCounting: boolean): boolean {
+    const setNames = isCounting ? [...SET_NAMES, ...Object.keys(COUNT_SETS)] : SET_NAMES;
+    const isOurs = [...this.#chains].every(([name, { hook }]) => BASE_CHAINS[name] === undefined || BASE_CHAINS[name] === hook);
+    return isOurs && this.#chains.has(layoutChain(isCounting)) && setNames.every((name) => this.#sets.has(name)) && !this.#lists.isOverfull;
   }
 
   #add(object: NftObject): void {

@@ -19,6 +19,11 @@ export const BASE_CHAINS: Readonly<Record<string, string>> = {
   "bytes-output": "type filter hook output priority -50",
 };
 
+/** The chains by which packets that come in by a device ("": that this host sends) come to elements. */
+export function waysIn(device: string): readonly string[] {
+  return [device === "" ? "nat-output" : "nat-prerouting", "dispatch"];
+}
+
 /** Say what the table holds whatever the services are. */
 export function renderSkeleton(
   { node, host }: Context<NftFacts>,

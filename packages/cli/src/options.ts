@@ -117,18 +117,11 @@ export function addConfigFlags(command: Command, which: "all" | "state"): Comman
     command.addOption(flag.isShown ? option : option.hideHelp());
   }
   if (which === "all") {
-    command.addOption(
-      new Option(
-        "--max-service-entries <n>",
-        "endpoints times addresses of one Service, beyond which it is left out (default: the backend's)",
-      ),
+    addRuleOptions(command);
+    command.option(
+      "--web-page [true|false]",
+      "serve a page for people at the metrics port, /turnout/, for this host alone (default: false)",
     );
-    command
-      .option(
-        "--service-metrics <n>",
-        "count connections, rejects and drops for each Service port, and tell the n busiest in /metrics and turnout status (default: 0, nothing is counted)",
-      )
-      .option("--web-page [true|false]", "serve a page for people at the metrics port, /turnout/, for this host alone (default: false)");
     command.addOption(new Option("--healthz-port <port>", "deprecated").hideHelp());
     command.addOption(new Option("--metrics-port <port>", "deprecated").hideHelp());
     // kube-proxy links a library that has these; nothing reads them, there or here.
@@ -136,6 +129,16 @@ export function addConfigFlags(command: Command, which: "all" | "state"): Comman
     command.addOption(new Option("--machine-id-file <file>").hideHelp());
   }
   return command;
+}
+
+/** Add the options of ours, besides a backend's, that decide which rules a proxy has. */
+export function addRuleOptions(command: Command): Command {
+  return command
+    .option("--max-service-entries <n>", "endpoints times addresses of one Service, beyond which it is left out (default: the backend's)")
+    .option(
+      "--service-metrics <n>",
+      "count connections, rejects and drops for each Service port, and tell the n busiest in /metrics and turnout status (default: 0, nothing is counted)",
+    );
 }
 
 /** Add --backend and --backend-option. */

@@ -95,11 +95,11 @@ async function answerOfProxy(options: WhyOptions, question: ParsedQuestion, env:
 async function withWayOut(error: unknown, asked: AskedWords, command: Command): Promise<unknown> {
   if (!ProxyError.is(error) || (error.code !== "not_found" && error.code !== "timed_out")) return error;
   // A launcher and its child have the same.
-  const started = new Set((await turnoutProcesses(hostSurveyFiles)).map(({ args }) => args.join(" ")));
-  const [args] = started.size === 1 ? started : [];
+  const started = new Map((await turnoutProcesses(hostSurveyFiles)).map(({ args }) => [args.join("\0"), args]));
+  const [args] = started.size === 1 ? started.values() : [];
   const alone = aloneCommand(
     asked,
-    args?.split(" "),
+    args,
     command.options.map((option) => option.name()),
   );
   const fill = args === undefined ? ", with the flags that it has (SOURCE: kube, or file:PATH)" : "";
@@ -132,11 +132,10 @@ async function answerHere(command: Command, options: WhyOptions, question: Parse
   const running = await runningProxy(options, env);
   const isSourceSaid = command.getOptionValueSource("source") !== "default";
   if (!isSourceSaid) demandSource(options.source, running.status?.source);
-  const own = runConfig({ ...loaded, input }, module);
   const { config, causes } =
     running.status === undefined
-      ? { config: own, causes: [] }
-      : withProxyFlags({ loaded, config: own, backend: module.name }, running.status);
+      ? { config: runConfig({ ...loaded, input }, module), causes: [] }
+      : withProxyFlags({ loaded, found, module }, running.status);
   return await answerAlone({
     question,
     device: options.in,

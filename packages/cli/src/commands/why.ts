@@ -1,7 +1,7 @@
 import { answerText } from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
-import { addBackendOptions, addConfigFlags, addLogOptions, addSourceOptions, addTimeout } from "../options.ts";
+import { addBackendOptions, addConfigFlags, addLogOptions, addRuleOptions, addSourceOptions, addTimeout } from "../options.ts";
 import { EXAMPLE_BACKEND } from "../registry.ts";
 import { addAddress } from "../running-proxy.ts";
 import type { WhyOptions } from "./why-run.ts";
@@ -37,6 +37,7 @@ export function addWhy(program: Command, env: Environment, onCulprit: () => void
   addTimeout(command, "with --source or --backend: give up after this long without a complete state");
   addLogOptions(command);
   addConfigFlags(command, "state");
+  addRuleOptions(command);
   command.addHelpText("after", EXAMPLES);
   command.action(async (from: string, to: string, options: WhyOptions) => {
     // What looks at a host is large, and a proxy that runs has no use for it until it is asked.

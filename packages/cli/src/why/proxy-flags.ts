@@ -1,14 +1,18 @@
-import type { LoadedConfig, ProxyStatus, RunConfig } from "@turnout/client/daemon";
+import { isDeepStrictEqual } from "node:util";
+import { ALLOWED_ADDRESS_FLAGS, ruleSettingsOf, runConfig, withRuleSettings } from "@turnout/client/daemon";
+import type { LoadedConfig, ProxyStatus, RuleSettings, RunConfig } from "@turnout/client/daemon";
 import { ProxyError } from "@turnout/core";
-import type { Cause, NodeSettings } from "@turnout/core";
+import type { BackendModule, Cause, NodeSettings, Plain } from "@turnout/core";
 
-/** What was said to this command, and by whom. */
+/** What was said to this command, and what it found out. */
 export interface GivenFlags {
-  readonly loaded: Pick<LoadedConfig, "fromFile" | "fromFlags" | "input">;
-  readonly config: RunConfig;
-  /** The backend's name. */
-  readonly backend: string;
+  readonly loaded: LoadedConfig;
+  /** Options of the backend with which it has what is in force; the proxy's and those that were given beat them. */
+  readonly found: Readonly<Record<string, Plain>>;
+  readonly module: ConfiguredModule;
 }
+
+type ConfiguredModule = Pick<BackendModule, "name" | "proxyMode" | "countingOptions" | "parseOptions">;
 
 /** A configuration to answer with. */
 export interface AgreedFlags {
@@ -24,28 +28,76 @@ const SETTINGS: Readonly<Record<keyof NodeSettings, { readonly paths: RegExp; re
   nodePortAddresses: { paths: /^nodePortAddresses$/, flag: "--nodeport-addresses" },
 };
 
+/** What people call the settings that are absent where nobody said them. */
+const RULE_SETTINGS: Readonly<Record<Exclude<keyof RuleSettings, "backendOptions">, string>> = {
+  serviceEntriesMax: "--max-service-entries",
+  bindAddress: "--bind-address",
+  allowedExternalIPs: `--${ALLOWED_ADDRESS_FLAGS.externalIPs}`,
+  allowedLoadBalancerIPs: `--${ALLOWED_ADDRESS_FLAGS.loadBalancerIPs}`,
+};
+
+/** What both agree on, and where they don't. */
+interface Agreed<T> {
+  readonly settings: T;
+  /** Each as `FLAG: the proxy's, not the command's`. */
+  readonly differences: readonly string[];
+}
+
 /**
  * Take from the proxy that runs on this host what nobody said to the command, and name what it was told otherwise. Pure.
  *
- * Edges: the kernel's rules are that proxy's, so with other flags they seem wrong.
+ * Edges: the kernel's rules are that proxy's, so with other flags they seem wrong. Another backend's options are nobody's here.
  */
-export function withProxyFlags({ loaded, config, backend }: GivenFlags, proxy: ProxyStatus): AgreedFlags {
+export function withProxyFlags({ loaded, found, module }: GivenFlags, proxy: ProxyStatus): AgreedFlags {
+  const config = runConfig(loaded, module);
   const given = Object.keys({ ...loaded.fromFile, ...loaded.fromFlags });
-  const differences: string[] = [];
-  if (backend !== proxy.backend) differences.push(`backend ${proxy.backend}, not ${backend}`);
   const isNamed = "node-name" in loaded.input.flags || given.includes("hostnameOverride");
-  if (isNamed && config.nodeName !== proxy.node) differences.push(`--node-name ${proxy.node}, not ${config.nodeName}`);
-  const settings: Record<string, unknown> = { ...config.settings };
-  for (const [name, { paths, flag }] of Object.entries(SETTINGS) as [keyof NodeSettings, (typeof SETTINGS)[keyof NodeSettings]][]) {
-    const theirs = proxy.settings?.[name];
-    if (proxy.settings === undefined) continue;
-    if (!given.some((path) => paths.test(path))) settings[name] = theirs;
-    else if (JSON.stringify(theirs) !== JSON.stringify(config.settings[name]))
-      differences.push(`${flag}: ${plainText(theirs)}, not ${plainText(config.settings[name])}`);
-  }
+  const isSameBackend = module.name === proxy.backend;
+  const node = agreedSettings(config.settings, proxy.settings, given);
+  const own = ruleSettingsOf(module, config);
+  const rules = agreedRules(module, own, isSameBackend ? proxy.ruleSettings : undefined);
+  const differences = [
+    ...(isSameBackend ? [] : [`backend ${proxy.backend}, not ${module.name}`]),
+    ...(isNamed && config.nodeName !== proxy.node ? [`--node-name ${proxy.node}, not ${config.nodeName}`] : []),
+    ...node.differences,
+    ...rules.differences,
+  ];
+  const backendOptions = { ...found, ...rules.settings.backendOptions };
   return {
-    config: { ...config, nodeName: isNamed ? config.nodeName : proxy.node, settings: settings as unknown as NodeSettings },
+    config: {
+      ...withRuleSettings(config, { ...rules.settings, backendOptions }),
+      nodeName: isNamed ? config.nodeName : proxy.node,
+      settings: node.settings,
+    },
     causes: differences.length === 0 ? [] : [otherFlags(differences)],
+  };
+}
+
+function agreedSettings(own: NodeSettings, theirs: NodeSettings | undefined, given: readonly string[]): Agreed<NodeSettings> {
+  if (theirs === undefined) return { settings: own, differences: [] };
+  const names = Object.keys(SETTINGS) as (keyof NodeSettings)[];
+  const said = names.filter((name) => given.some((path) => SETTINGS[name].paths.test(path)));
+  const settings = { ...theirs, ...Object.fromEntries(said.map((name) => [name, own[name]])) };
+  const differing = said.filter((name) => JSON.stringify(theirs[name]) !== JSON.stringify(own[name]));
+  return { settings, differences: differing.map((name) => differenceText(SETTINGS[name].flag, theirs[name], own[name])) };
+}
+
+/** Options of a backend differ where the backend takes them for others. */
+function agreedRules(module: ConfiguredModule, own: RuleSettings, theirs: RuleSettings | undefined): Agreed<RuleSettings> {
+  if (theirs === undefined) return { settings: own, differences: [] };
+  const { backendOptions: asked } = theirs;
+  const parsed = module.parseOptions(asked);
+  const options = Object.entries(own.backendOptions).filter(
+    ([name, value]) => !isDeepStrictEqual(module.parseOptions({ ...asked, [name]: value }), parsed),
+  );
+  const names = Object.keys(RULE_SETTINGS) as (keyof typeof RULE_SETTINGS)[];
+  const others = names.filter((name) => own[name] !== undefined && !isDeepStrictEqual(own[name], theirs[name]));
+  return {
+    settings: { ...theirs, ...own, backendOptions: { ...asked, ...own.backendOptions } },
+    differences: [
+      ...options.map(([name, value]) => differenceText(`option ${name} of the backend`, asked[name], value)),
+      ...others.map((name) => differenceText(RULE_SETTINGS[name], theirs[name], own[name])),
+    ],
   };
 }
 
@@ -61,10 +113,16 @@ export function demandSource(taken: string, proxys: string | undefined): void {
   });
 }
 
+type Said = NodeSettings[keyof NodeSettings] | RuleSettings[keyof RuleSettings] | Plain;
+
+function differenceText(flag: string, theirs: Said, own: Said): string {
+  return `${flag}: ${plainText(theirs)}, not ${plainText(own)}`;
+}
+
 /** Values without the marks of JSON. */
-function plainText(value: NodeSettings[keyof NodeSettings]): string {
+function plainText(value: Said): string {
   if (value === undefined) return "the default";
-  return typeof value === "object" ? Object.values(value).flat().join(" ") || "none" : String(value);
+  return typeof value === "object" ? Object.values(value).flat().map(String).join(" ") || "none" : String(value);
 }
 
 function otherFlags(differences: readonly string[]): Cause {

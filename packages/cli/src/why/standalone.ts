@@ -1,4 +1,4 @@
-import { withTimeout, type RunConfig } from "@turnout/client/daemon";
+import { optionsForBackend, withTimeout, type RunConfig } from "@turnout/client/daemon";
 import {
   boundedFeed,
   explainPacket,
@@ -104,7 +104,7 @@ async function explain(parts: StandaloneParts, state: NodeStateSource, issues: I
     if (node === undefined) throw new Error("the first change set of a feed has the node");
     refuseUnknownNode({ state, source: parts.source, config }, set);
     return await withWorldOf(module, world, async (own) => {
-      const options = module.parseOptions(config.backendOptions);
+      const options = module.parseOptions(optionsForBackend(module, config));
       const { facts: host, capabilities, variants } = await probeModule(module, options, own, signal);
       const rows = set.flatMap((row) => {
         const fitted = fitRow(row, capabilities);

@@ -35,6 +35,7 @@ export type { FamilyView, ForeignChange, ProxyView } from "./insight/proxy-view.
 export type { CountedRows, RowCounts } from "./insight/service-counts.ts";
 export type { LatencySummary } from "./insight/recent-latencies.ts";
 export { forThisHost } from "./insight/host-only.ts";
+export type { RuleSettings } from "./insight/rule-settings.ts";
 export { distinctIssues } from "./insight/status.ts";
 export { hostAddresses } from "./health/host-addresses.ts";
 export type { Bounded, CountedStatus, FamilyStatus, ProxyStatus, RefusalStatus } from "./insight/status.ts";
@@ -55,6 +56,7 @@ export { initializeHost } from "./run/init-only.ts";
 export type { InitOptions } from "./run/init-only.ts";
 export { otherDataplanes } from "./run/leftovers.ts";
 export type { Dataplane, Finder, LeftoverOptions } from "./run/leftovers.ts";
+export { optionsForBackend, ruleSettingsOf, withRuleSettings } from "./run/rule-settings.ts";
 export { run } from "./run/main.ts";
 export type { RunOptions } from "./run/main.ts";
 export { createLog } from "../process/log.ts";

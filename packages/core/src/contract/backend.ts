@@ -223,7 +223,10 @@ export interface ObjectWords {
   readonly differs?: string;
   /** Of one that the host holds otherwise: what `what` names is gone, and the rest of it is of no use. */
   readonly isGone?: true;
-  /** The one that the host holds is whole, as we make it with other settings or in another version; `differs` is then what settings need not explain. */
+  /**
+   * The one that the host holds is whole, as we make it with other settings or in another version; `differs` is then what settings need not explain. Of
+   * one that the host lacks: other settings make none, and packets go as well without it.
+   */
   readonly isOfOtherSettings?: boolean;
 }
 
@@ -262,6 +265,11 @@ export interface Backend<H, K extends KernelObject, S> {
   readonly looksUpCheaply?: boolean;
   /** Call an object by the tool's words, and where the host holds another one (`held`) say how that differs. Pure; absent: its kind and key have to do. */
   describe?(object: K, held?: K): ObjectWords;
+  /**
+   * Whether packets that come in by a device ("": that this host sends) come to what rows need by this object of the skeleton, e.g. by a jump from a chain
+   * of the kernel's: of what differs, people are told of it first. Pure; absent: none is one.
+   */
+  isWayIn?(object: K, device: string): boolean;
   /**
    * Say whom this dataplane leaves out, for people who ask about one packet: of packets that come in by a device of this name, why they are not served;
    * of "", the programs and pods whose sockets are translated, who of them is served. Undefined: all are, or nobody can tell. Absent: nobody is left out.

@@ -96,6 +96,7 @@ const BACKEND: Readonly<Record<string, Rule>> = {
   isShared: optional(FUNCTION),
   lookup: optional(FUNCTION),
   describe: optional(FUNCTION),
+  isWayIn: optional(FUNCTION),
   unserved: optional(FUNCTION),
   explain: optional(FUNCTION),
   forgetFlows: optional(FUNCTION),

@@ -113,6 +113,8 @@ export interface Cause {
   readonly id: CauseId;
   /** What is wrong, with the names it has here: one or two plain sentences. */
   readonly says: string;
+  /** Of what the kernel holds otherwise: all that differs, as the packet meets it, where there is more than one difference. */
+  readonly differences?: readonly string[];
   /** Commands that show it, each as it can be pasted; absent: nothing but the answer itself does. */
   readonly show?: readonly string[];
   /** What to do, in words. */

@@ -3,6 +3,7 @@ import { objectId } from "../contract/backend.ts";
 import type { Backend, KernelObject } from "../contract/backend.ts";
 import { abilitiesOf, ALL_CAPABILITIES } from "../contract/capabilities.ts";
 import { createStoreView, rawNode, rawService, rawSlice } from "../testing/index.ts";
+import type { ServicePort } from "../model/rows.ts";
 import type { Cause } from "./answer.ts";
 import { explainPacket } from "./explain-packet.ts";
 import type { PacketQuestion } from "./explain-packet.ts";
@@ -105,4 +106,37 @@ it("rules of other flags than the proxy's that answers are another proxy's", asy
   expect(causes).toMatchObject([{ id: "two_proxies", isSure: false, show: ["nft list a", "turnout doctor"] }]);
   expect(causes[0]?.mend).not.toContain("--source");
   expect(steps.at(-1)?.says).toContain("are not this proxy's");
+});
+
+it("what a packet meets first is named first, and what only other destinations need comes last", async () => {
+  const asked = question([]);
+  const object = (key: string): KernelObject => ({ kind: "chain", key, value: key });
+  const held: KernelObject = { ...object("postrouting"), value: "changed" };
+  const family = {
+    ...asked.backend.family,
+    skeleton: () => ["postrouting", "jump", "output"].map(object),
+    render: ({ destinations }: ServicePort) => destinations.map(({ kind }) => object(kind)),
+    isWayIn: ({ key }: KernelObject, device: string) => key === (device === "" ? "output" : "jump"),
+    lookup: () => Promise.resolve(new Map([[objectId(held), held]])),
+  };
+  const rows = [...asked.state.rows].map((row) => ({
+    ...row,
+    destinations: [{ kind: "nodePort", address: "", port: 30_080, rules: [] } as const, ...row.destinations],
+  }));
+  const named = async (device: string): Promise<readonly string[] | undefined> => {
+    const packet = { ...asked.packet, device };
+    const whole = { ...asked, packet, state: { ...asked.state, rows }, backend: { ...asked.backend, family } };
+    return (await explainPacket(whole, signal)).causes[0]?.differences;
+  };
+  const changed = 'changed: chain postrouting: "changed" instead of "postrouting"';
+  const behind = ["removed: chain nodePort"];
+  expect(await named("veth2")).toEqual(["removed: chain jump", "removed: chain clusterIP", changed, "removed: chain output", ...behind]);
+  expect(await named("")).toEqual(["removed: chain output", "removed: chain clusterIP", changed, "removed: chain jump", ...behind]);
+});
+
+it("what the kernel holds otherwise is a guess where the flags are known to be others", async () => {
+  const flags: Cause = { id: "other_flags", isSure: false, says: "told otherwise", mend: "leave them out" };
+  const { causes, steps } = await explainPacket({ ...question([]), causes: [flags] }, signal);
+  expect(causes).toMatchObject([{ id: "other_flags" }, { id: "kernel_missing", isSure: false }]);
+  expect(steps.at(-1)?.says).toContain("can't be told: they were made with other flags");
 });

@@ -1,5 +1,5 @@
 import { objectId } from "../contract/backend.ts";
-import type { Backend, KernelObject } from "../contract/backend.ts";
+import type { Backend, Context, KernelObject } from "../contract/backend.ts";
 import type { ServicePort } from "../model/rows.ts";
 import { operatingError } from "../model/errors.ts";
 import { printableName } from "../model/names.ts";
@@ -82,9 +82,14 @@ export async function explainPacket<H, K extends KernelObject, S>(question: Pack
   };
 }
 
-/** That the flags differ needs to be said once: best by who knows which. */
+/** That the flags differ needs to be said once: best by who knows which. What else differs they may explain, so it is a guess. */
 function withoutTwice(kernel: readonly Cause[], known: readonly Cause[]): readonly Cause[] {
-  return known.some(({ id }) => id === "other_flags") ? kernel.filter(({ id }) => id !== "other_flags") : kernel;
+  if (!saysOtherFlags(known)) return kernel;
+  return kernel.filter((cause) => !saysOtherFlags([cause])).map((cause) => ({ ...cause, isSure: false }));
+}
+
+function saysOtherFlags(causes: readonly Cause[]): boolean {
+  return causes.some(({ id }) => id === "other_flags");
 }
 
 /** Where no proxy keeps the kernel's rules, nothing puts them right before one does again: that is what mends them, and no reason to blame it first. */
@@ -142,11 +147,11 @@ async function lookAtKernel<H, K extends KernelObject, S>(
   walk: Walk,
   signal: AbortSignal,
 ): Promise<Survey> {
-  const { packet, state, backend } = question;
+  const { packet, state, backend, causes = [] } = question;
   const { family, host } = backend;
   if (question.isInOtherProcess === true) return { ...NOTHING, unseen: [IN_PROXY] };
   const context = { node: state.node, host };
-  const wanted = unique([...family.skeleton(context), ...(walk.hit === undefined ? [] : family.render(walk.hit.row, context))]);
+  const wanted = wantedObjects(question, walk, context);
   const unwanted = walk.hit === undefined ? staleObjects(packet, state, backend) : [];
   const looked = await family.lookup?.([...wanted, ...unwanted], signal);
   const held = looked ?? (await observed(family, signal));
@@ -156,7 +161,14 @@ async function lookAtKernel<H, K extends KernelObject, S>(
   const isUnknown = question.unknownFlags !== undefined;
   const difference = found?.id === "other_flags" && question.isOfProxy === true ? ofAnotherProxy(found) : found;
   const count = wanted.length + unwanted.length;
-  const says = difference === undefined ? wholeText(walk, count, isUnknown) : isUnknown ? UNKNOWN_FLAGS : differenceText(difference);
+  const says =
+    difference === undefined
+      ? wholeText(walk, count, isUnknown)
+      : isUnknown
+        ? UNKNOWN_FLAGS
+        : saysOtherFlags(causes)
+          ? OTHER_FLAGS
+          : differenceText(difference);
   // Rules that differ may be right, as long as nobody knows the flags of the proxy that made them.
   if (difference !== undefined && isUnknown) {
     const unseen = `the kernel's rules: ${question.unknownFlags}, so its flags are not known; ${doubtText(difference)}`;
@@ -171,6 +183,25 @@ const IN_PROXY =
 const UNKNOWN_FLAGS =
   "whether Turnout's rules for this are in the kernel as they should be can't be told: the proxy doesn't answer, so it isn't known with which flags it made them";
 
+const OTHER_FLAGS = "whether Turnout's rules for this are in the kernel can't be told: they were made with other flags";
+
+/** What should be there, as the packet meets it: the way in, its destination, what all packets share behind that, and then what other destinations need. */
+function wantedObjects<H, K extends KernelObject, S>(
+  { packet, backend: { family } }: PacketQuestion<H, K, S>,
+  { hit }: Walk,
+  context: Context<H>,
+): readonly K[] {
+  const skeleton = family.skeleton(context);
+  const isWayIn = (object: K): boolean => family.isWayIn?.(object, packet.device) === true;
+  const row = hit === undefined ? [] : family.render(hit.row, context);
+  // Objects of a row with fewer destinations may be others, under the same identities.
+  const alone = hit === undefined ? [] : family.render({ ...hit.row, destinations: [hit.destination] }, context);
+  const needed = new Set(alone.map(objectId));
+  const isNeeded = (object: K): boolean => needed.has(objectId(object));
+  const [ins, own] = [skeleton.filter(isWayIn), row.filter(isNeeded)];
+  return unique([...ins, ...own, ...skeleton, ...row]);
+}
+
 /** All that was looked for is there. */
 function wholeText({ fate }: Walk, count: number, isUnknown: boolean): string {
   const withFlags = isUnknown ? ", as the flags of this command make them" : "";
@@ -182,12 +213,12 @@ function wholeText({ fate }: Walk, count: number, isUnknown: boolean): string {
 /** What differs may be explained by flags, or may not. */
 function doubtText({ id, says }: Cause): string {
   if (id !== "other_flags") return `with the flags of this command: ${says}`;
-  return "the rules are not those that the flags of this command make, so give it the proxy's (--config, --node-name, --cluster-cidr and so on)";
+  return "the rules are not those that the flags of this command make, so give it the proxy's (--config, --node-name, --cluster-cidr, --service-metrics, --backend-option and so on)";
 }
 
 function differenceText({ id, says }: Cause): string {
   if (id === "two_proxies") return "Turnout's rules in the kernel are not this proxy's: they were made with other flags";
-  if (id === "other_flags") return "whether Turnout's rules for this are in the kernel can't be told: they were made with other flags";
+  if (id === "other_flags") return OTHER_FLAGS;
   return `Turnout's rules for this are not in the kernel as they should be: ${says}`;
 }
 

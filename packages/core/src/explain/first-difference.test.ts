@@ -23,9 +23,34 @@ it("the backend's own words go before values, with what shows the difference", (
   const wanted = [object("a", own), object("b", own)];
   expect(firstDifference({ wanted, unwanted: [], held: held(object("a", other), object("b", other)) }, describe)).toMatchObject({
     id: "kernel_changed",
-    says: "changed in the kernel: the kernel sends to A, should: B (and 1 more)",
+    says: "changed in the kernel: the kernel sends to A, should: B; also changed: the kernel sends to A, should: B",
     show: ["nft list map m"],
   });
+});
+
+it("three differences are named, each with its words and what shows it, and all are told to programs", () => {
+  const describe = ({ key }: KernelObject, found?: KernelObject): ObjectWords => ({
+    what: `chain ${key}`,
+    show: `nft list chain ${key}`,
+    ...(found === undefined ? {} : { differs: `chain ${key} is empty` }),
+  });
+  const wanted = ["a", "b", "c", "d", "e"].map((key) => object(key, own));
+  const cause = firstDifference({ wanted, unwanted: [], held: held(object("b", ""), object("d", other), object("e", own)) }, describe);
+  expect(cause).toMatchObject({
+    id: "kernel_missing",
+    says: "removed from the kernel, or never written to it: chain a; also changed: chain b is empty; also removed: chain c (and 1 more)",
+    differences: ["removed: chain a", "changed: chain b is empty", "removed: chain c", "changed: chain d is empty"],
+    show: ["nft list chain a", "nft list chain b", "nft list chain c"],
+  });
+});
+
+it("what packets go as well without, as other flags leave it out, tells of other flags only where nothing else is missing", () => {
+  const describe = ({ key }: KernelObject): ObjectWords => ({ what: key, ...(key === "counter" ? { isOfOtherSettings: true } : {}) });
+  const wanted = [object("counter", own), object("b", own)];
+  expect(firstDifference({ wanted, unwanted: [], held: held() }, describe)?.id).toBe("kernel_missing");
+  const cause = firstDifference({ wanted, unwanted: [], held: held(object("b", own)) }, describe);
+  expect(cause?.id).toBe("other_flags");
+  expect(cause?.says).toContain("counter is not there, and other flags make none");
 });
 
 it("what other flags have made comes first, and blames nobody for the rest", () => {
@@ -58,7 +83,7 @@ it("what is missing is told with how much else is, and a part that is gone like 
     firstDifference({ wanted, unwanted: [], held: held(...found) })?.says;
   const removed = "removed from the kernel, or never written to it: chain a";
   expect(saysOf()).toBe(`${removed} and all else that this takes (2 more)`);
-  expect(saysOf(object("c", own))).toBe(`${removed} (and 1 more)`);
+  expect(saysOf(object("c", own))).toBe(`${removed}; also removed: chain b`);
   expect(saysOf(object("b", own), object("c", own))).toBe(removed);
   const describe = (): ObjectWords => ({ what: "element a of map m", isGone: true });
   expect(firstDifference({ wanted, unwanted: [], held: held(object("a", other), ...wanted.slice(1)) }, describe)).toMatchObject({

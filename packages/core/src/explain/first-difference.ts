@@ -22,8 +22,11 @@ export interface HeldObjects<K> {
 const MEND =
   "the proxy writes what is missing when it compares: restart it on this node (it adopts what is right), or run its command line once with --once";
 
+/** So many differences are named. */
+const NAMED_MAX = 3;
+
 /**
- * Name the first object that the host lacks, or holds otherwise than it should. Pure.
+ * Name the first objects that the host lacks, or holds otherwise than it should. Pure.
  *
  * Shape: removed, changed and added, as the log says of what others do. Nobody can tell from the kernel alone whether an object was ever there.
  * Edges: undefined where all are as they should be. One that is whole, as other flags make it, goes before all others: they differ for the same reason.
@@ -37,18 +40,13 @@ export function firstDifference<K extends KernelObject>(
     return found !== undefined && isEqual(found.value, object.value) ? [] : [{ object, found, words: describe(object, found) }];
   });
   const [first] = different;
-  const ofOthers = different.find(({ words }) => words.isOfOtherSettings === true);
-  if (ofOthers !== undefined) return otherFlags(ofOthers.words, different.find(({ words }) => words.differs !== undefined)?.words);
+  const isOfOthers = ({ words }: Difference<K>): boolean => words.isOfOtherSettings === true;
+  // What packets go as well without tells nothing where more is missing.
+  const ofOthers = different.find((one) => isOfOthers(one) && one.found !== undefined) ?? (different.every(isOfOthers) ? first : undefined);
+  if (ofOthers !== undefined) return otherFlags(ofOthers, different.find(({ words }) => words.differs !== undefined)?.words);
   if (first !== undefined) {
-    const { object, found, words } = first;
     const isAll = different.length === wanted.length && different.every((one) => one.found === undefined);
-    const more = different.length - 1;
-    const others = more === 0 ? "" : isAll ? ` and all else that this takes (${more} more)` : ` (and ${more} more)`;
-    const isRemoved = found === undefined || words.isGone === true;
-    const says = isRemoved
-      ? `removed from the kernel, or never written to it: ${words.what}${others}`
-      : `changed in the kernel: ${words.differs ?? `${words.what}${detail(object, found)}`}${others}`;
-    return { id: isRemoved ? "kernel_missing" : "kernel_changed", says, ...shown(words), mend: MEND };
+    return kernelCause(different, isAll ? 1 : NAMED_MAX, isAll ? " and all else that this takes" : "");
   }
   const left = unwanted.find((object) => held.has(objectId(object)));
   if (left === undefined) return tooMuch(besides, describe);
@@ -59,6 +57,42 @@ export function firstDifference<K extends KernelObject>(
     ...shown(words),
     mend: MEND,
   };
+}
+
+/** An object that the host lacks, or holds otherwise. */
+interface Difference<K> {
+  readonly object: K;
+  readonly found: K | undefined;
+  readonly words: ObjectWords;
+}
+
+/** @param others what those are that are counted alone; "": just more. */
+function kernelCause<K extends KernelObject>(different: readonly Difference<K>[], namedMax: number, others: string): Cause {
+  const all = different.map(differenceTold);
+  const [first, ...also] = all.slice(0, namedMax);
+  const more = all.length - 1 - also.length;
+  const isRemoved = first?.what === "removed";
+  const head = isRemoved ? "removed from the kernel, or never written to it" : "changed in the kernel";
+  const named = [`${head}: ${first?.says}`, ...also.map(({ what, says }) => `also ${what}: ${says}`)];
+  return {
+    id: isRemoved ? "kernel_missing" : "kernel_changed",
+    says: `${named.join("; ")}${more === 0 ? "" : `${others} (${others === "" ? "and " : ""}${more} more)`}`,
+    ...(all.length === 1 ? {} : { differences: all.map(({ what, says }) => `${what}: ${says}`) }),
+    ...shown(...different.slice(0, namedMax).map(({ words }) => words)),
+    mend: MEND,
+  };
+}
+
+function differenceTold<K extends KernelObject>({
+  object,
+  found,
+  words,
+}: Difference<K>): {
+  readonly what: "removed" | "changed";
+  readonly says: string;
+} {
+  if (found === undefined || words.isGone === true) return { what: "removed", says: words.what };
+  return { what: "changed", says: words.differs ?? `${words.what}${detail(object, found)}` };
 }
 
 function tooMuch<K>([first, ...others]: readonly K[], describe: (object: K) => ObjectWords): Cause | undefined {
@@ -74,18 +108,20 @@ function tooMuch<K>([first, ...others]: readonly K[], describe: (object: K) => O
 }
 
 /** @param besides what the kernel holds otherwise, too: flags may explain it, or may not. */
-function otherFlags(words: ObjectWords, besides?: ObjectWords): Cause {
+function otherFlags<K>({ words, found }: Difference<K>, besides?: ObjectWords): Cause {
+  const how = found === undefined ? "is not there, and other flags make none" : "is whole, and another one than these flags make";
   return {
     id: "other_flags",
     isSure: false,
-    says: `the rules in the kernel were made with other flags than this command was told, or by another version of Turnout: ${words.what} is whole, and another one than these flags make. So the rules can't be compared, and the steps may be wrong${besides === undefined ? "" : `. Besides, which flags need not explain, ${besides.differs}`}`,
-    show: [words.show, besides?.show].filter((command) => command !== undefined),
-    mend: "give the flags that the proxy has (--config, --node-name, --cluster-cidr and so on), or, where the proxy runs, ask it: leave out --source, --backend, --config and --node-name",
+    says: `the rules in the kernel were made with other flags than this command was told, or by another version of Turnout: ${words.what} ${how}. So the rules can't be compared, and the steps may be wrong${besides === undefined ? "" : `. Besides, which flags need not explain, ${besides.differs}`}`,
+    ...shown(words, ...(besides === undefined ? [] : [besides])),
+    mend: "give the flags that the proxy has (--config, --node-name, --cluster-cidr, --service-metrics, --backend-option and so on), or, where the proxy runs, ask it: leave out --source, --backend, --config and --node-name",
   };
 }
 
-function shown({ show }: ObjectWords): Pick<Cause, "show"> {
-  return show === undefined ? {} : { show: [show] };
+function shown(...words: readonly ObjectWords[]): Pick<Cause, "show"> {
+  const show = [...new Set(words.flatMap((one) => one.show ?? []))];
+  return show.length === 0 ? {} : { show };
 }
 
 /** What differs: the fields, or the whole where that is short. A digest says nothing to anybody. */

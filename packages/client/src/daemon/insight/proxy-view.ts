@@ -11,6 +11,7 @@ import type {
   BackendModule,
 } from "@turnout/core";
 import type { Eligibility } from "../../api/eligibility.ts";
+import type { RuleSettings } from "./rule-settings.ts";
 import type { HealthReport } from "../health/health.ts";
 import type { RecentChanges } from "./recent-changes.ts";
 import type { WhyHelp } from "./why-help.ts";
@@ -80,8 +81,9 @@ export interface FamilyView {
 export interface ProxyView {
   /** Turnout's. */
   readonly version: string;
-  readonly module: Pick<BackendModule, "name" | "residence" | "nodePortAddressesDefault">;
+  readonly module: Pick<BackendModule, "name" | "residence" | "nodePortAddressesDefault" | "countingOptions">;
   readonly nodeName: string;
+  readonly ruleSettings: RuleSettings;
   /** Where Services come from, e.g. `kube`; undefined: nobody said. */
   readonly source: string | undefined;
   /** What ails parts of the source, "" where it is followed. */

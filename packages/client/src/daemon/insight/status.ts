@@ -1,4 +1,5 @@
 import type { IPFamily, Issue, NodeSettings, ProxyError } from "@turnout/core";
+import type { RuleSettings } from "./rule-settings.ts";
 import { unhealthyReason } from "../health/health.ts";
 import type { FamilyView, ForeignChange, OtherProxy, ProxyView } from "./proxy-view.ts";
 import type { LatencySummary } from "./recent-latencies.ts";
@@ -69,6 +70,8 @@ export interface ProxyStatus {
   readonly source?: string;
   /** What decides about rules besides objects: how pods are told, and so on; absent: not known yet. */
   readonly settings?: NodeSettings;
+  /** What else does, such as the backend's options; absent: an older proxy doesn't tell. */
+  readonly ruleSettings?: RuleSettings;
   /** Parts of the source that can't be followed now, and why. */
   readonly sourceTroubles: Readonly<Record<string, string>>;
   readonly startedMs: number;
@@ -81,7 +84,7 @@ export interface ProxyStatus {
 
 /** Say how a proxy is. Reads only; costs what there are rows. */
 export async function statusOf(proxy: ProxyView, signal: AbortSignal): Promise<ProxyStatus> {
-  const { version, module, host, nodeName, source, sources, startedMs, nowMs, health, eligibility, families } = proxy;
+  const { version, module, host, nodeName, ruleSettings, source, sources, startedMs, nowMs, health, eligibility, families } = proxy;
   const settings = families.map(({ context }) => context?.node.settings).find((one) => one !== undefined);
   return {
     kind: "proxy",
@@ -92,6 +95,7 @@ export async function statusOf(proxy: ProxyView, signal: AbortSignal): Promise<P
     node: nodeName,
     ...(source === undefined ? {} : { source }),
     ...(settings === undefined ? {} : { settings }),
+    ruleSettings,
     sourceTroubles: Object.fromEntries([...sources].filter(([, trouble]) => trouble !== "")),
     startedMs,
     nowMs,

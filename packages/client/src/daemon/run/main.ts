@@ -15,6 +15,7 @@ import {
   type ProbedHost,
   type World,
 } from "@turnout/core";
+import { optionsForBackend, ruleSettingsOf } from "./rule-settings.ts";
 import type { RunConfig } from "../config/run-config.ts";
 import type { HostAccess } from "../host/give-up-rights.ts";
 import type { ProxyEvent } from "../events/proxy-events.ts";
@@ -100,10 +101,11 @@ async function runFamilies<H, K extends KernelObject, S>(
       object: `backend ${module.name}`,
     });
   }
-  const counting = countingOptions(module, options);
-  const backendOptions = module.parseOptions({ ...counting, ...config.backendOptions });
-  // A run that is dry or one-time is no proxy that stays.
+  // A run that is dry or one-time is no proxy that stays: nobody could read what it counts.
   const isLasting = options.once !== true && options.dryRun === undefined;
+  if (isLasting && config.serviceMetricsMax > 0 && module.countingOptions === undefined)
+    world.log.warn("--service-metrics has no effect: this backend counts nothing for Services", { backend: module.name });
+  const backendOptions = module.parseOptions(isLasting ? optionsForBackend(module, config) : config.backendOptions);
   const hostWork = prepareHost(module, {
     settings: config.hostSettings,
     host: isLasting ? options.host : undefined,
@@ -149,16 +151,6 @@ async function runFamilies<H, K extends KernelObject, S>(
   }
   // A one-time sync that was stopped is not done; a daemon that was stopped is.
   if (failure !== undefined && (!signal.aborted || options.once === true)) throw failure;
-}
-
-/** What the backend is told so that it counts, where that is asked for and somebody can read it. */
-function countingOptions(
-  { name, countingOptions: options }: Pick<BackendModule, "name" | "countingOptions">,
-  { config, world, once, dryRun }: RunOptions,
-): BackendModule["countingOptions"] {
-  if (config.serviceMetricsMax === 0 || once === true || dryRun !== undefined) return {};
-  if (options === undefined) world.log.warn("--service-metrics has no effect: this backend counts nothing for Services", { backend: name });
-  return options ?? {};
 }
 
 /** Stop on a host that can't run the backend; a dry run goes on, it touches nothing. */
@@ -240,6 +232,7 @@ function daemonTasks<H, K extends KernelObject, S>(
     version: metrics.version,
     module,
     nodeName: config.nodeName,
+    ruleSettings: ruleSettingsOf(module, config),
     source,
     sources: metrics.sourceTroubles,
     host,
