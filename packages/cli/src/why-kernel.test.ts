@@ -18,7 +18,7 @@ afterAll(() => rm(directory, { recursive: true }));
 /** Settings of the host stay as they are. */
 const RUN =
   "--conntrack-max-per-core 0 --conntrack-tcp-timeout-established 0s --conntrack-tcp-timeout-close-wait 0s --oom-score-adj 0 2>log.txt";
-const FLAGS = "--source file:cart.yaml --backend nft --node-name node1";
+const FLAGS = "--source file:cart.yaml --backend nft --node-name node1 --service-metrics 5";
 
 describe("a proxy that somebody stopped", { ...needs("root", "netns", "nft>=1.0.1", "ip"), timeout: 120_000 }, () => {
   const told: Record<string, string> = {};
@@ -41,7 +41,7 @@ describe("a proxy that somebody stopped", { ...needs("root", "netns", "nft>=1.0.
 
   it("is named with what has it go on, and with the whole command that asks without it", () => {
     expect(told["why"]).toBe(
-      "turnout: [timed_out] the proxy accepts connections and does not answer: its process is stopped (pid PID, state T): 127.0.0.1:10249: kill -CONT PID has it go on; until then no change of a Service or endpoint comes into force. turnout doctor says more. To ask without it: turnout why 10.1.1.9 10.96.0.10:80 --source file:cart.yaml --backend nft --node-name node1\n",
+      "turnout: [timed_out] the proxy accepts connections and does not answer: its process is stopped (pid PID, state T): 127.0.0.1:10249: kill -CONT PID has it go on; until then no change of a Service or endpoint comes into force. turnout doctor says more. To ask without it: turnout why 10.1.1.9 10.96.0.10:80 --source file:cart.yaml --backend nft --node-name node1 --service-metrics 5\n",
     );
     expect(told["status"]).toMatch(/its process is stopped \(pid PID, state T\)/);
   });

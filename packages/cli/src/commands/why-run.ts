@@ -149,7 +149,8 @@ async function answerHere(command: Command, options: WhyOptions, question: Parse
     timeoutMs: timeoutMs(options),
     causes: [...causes, ...running.causes],
     ...(running.late === undefined ? {} : { unknownFlags: running.late }),
-    ...(running.status !== undefined && causes.length === 0 ? { isOfProxy: true as const } : {}),
+    // An older proxy does not tell all of its settings.
+    ...(running.status?.ruleSettings !== undefined && causes.length === 0 ? { isOfProxy: true as const } : {}),
   });
 }
 

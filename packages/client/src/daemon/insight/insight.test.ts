@@ -66,6 +66,17 @@ describe("/turnout/status", () => {
     expect([health, issues.count]).toEqual([{ isHealthy: true, isEligible: true, reason: "" }, 0]);
   });
 
+  test("tells what decides about its rules besides objects, and that the backend is to count", async () => {
+    const allowedAddresses = { externalIPs: [], loadBalancerIPs: undefined };
+    const module = { ...toyModule(proxy.kernel), countingOptions: { counters: true } };
+    await start(module, { serviceMetricsMax: 5, serviceEntriesMax: 60, allowedAddresses, backendOptions: { nodes: "here" } });
+    expect((await status()).ruleSettings).toEqual({
+      backendOptions: { nodes: "here", counters: true },
+      serviceEntriesMax: 60,
+      allowedExternalIPs: [],
+    });
+  });
+
   test("tells what waits, since when, and why", async () => {
     await start();
     proxy.pushBoth();
