@@ -49,3 +49,20 @@ describe.each(["iptables", "ebpf"])("turnout why, %s", (backend) => {
     }
   });
 });
+
+/** Where a process answers nothing is forwarded, so other rules decide. */
+describe("turnout why, userspace", () => {
+  const tools = { ...needs("root", "ip", "conntrack", "nft>=1.0.1", "iptables-nft>=1.8.0"), timeout: TIMEOUT_MS };
+
+  it("names what keeps packets from its process, or from the endpoint", tools, async () => {
+    const stage = await createFaultStage("userspace");
+    try {
+      const played = [];
+      const faults = allFaults(stage).filter(({ fault }) => fault.name.startsWith("userspace:"));
+      for (const fault of someOf(faults, { oneOf: 5, from: 2 })) played.push(await playFault(stage, fault));
+      expect(played.filter(({ isRight }) => !isRight)).toEqual([]);
+    } finally {
+      await stage.destroy();
+    }
+  });
+});

@@ -1,3 +1,4 @@
+import { FORWARDING } from "./fault.ts";
 import type { Fault } from "./fault.ts";
 import type { FaultStage } from "./stage.ts";
 
@@ -251,6 +252,7 @@ function routeFaults({ to, remote, pod }: Ground): readonly Fault[] {
     },
     {
       name: "a routing rule prohibits what a pod sends",
+      backends: FORWARDING,
       culprits: ["no_route"],
       names: `(ip rule: from ${pod("pod-1-2")} prohibit)`,
       connections: "mended",

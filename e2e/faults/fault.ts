@@ -1,5 +1,10 @@
 import type { CauseId, IPFamily, Protocol } from "@turnout/core";
 
+/** Backends whose packets are forwarded as conntrack has them. */
+export const FORWARDED: readonly string[] = ["nft", "iptables", "ebpf"];
+/** Backends of which this node forwards packets, or answers; elsewhere a process of its own takes them. */
+export const FORWARDING: readonly string[] = [...FORWARDED, "ipvs"];
+
 /** A question to ask about a packet, by names of places. */
 export interface FaultQuestion {
   /** Name of a place, an address, or `host`. */

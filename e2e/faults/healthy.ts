@@ -2,6 +2,7 @@ import { FAMILIES } from "@turnout/core";
 import type { Way } from "../services.ts";
 import { HOST_PORT } from "../site.ts";
 import type { FaultStage, ServiceName } from "./stage.ts";
+import { FORWARDED } from "./fault.ts";
 import type { HealthyCase } from "./fault.ts";
 
 /** What may be around packets, as shell commands on node1 that put it there and take it away. */
@@ -12,8 +13,6 @@ export interface HealthyVariant {
   /** Backends that can have it; default all. */
   readonly backends?: readonly string[];
 }
-
-const FORWARDED = ["nft", "iptables", "ebpf"];
 
 /** What is around the packets that arrive; nothing of it is to be blamed. */
 export const HEALTHY_VARIANTS: readonly HealthyVariant[] = [
@@ -47,6 +46,18 @@ export const HEALTHY_VARIANTS: readonly HealthyVariant[] = [
     backends: ["ipvs"],
     inject: `for d in eth0 veth1 veth2 veth3; do sysctl -qw net.ipv4.conf.$d.rp_filter=1; done; ip link set eth0 mtu 1450; iptables-legacy -t mangle -A PREROUTING -j MARK --or-mark 0x10000; iptables-legacy -t mangle -A OUTPUT -j MARK --and-mark 0xfffeffff; ip rule add fwmark 0x20000/0x20000 lookup 77; ip link add spare type veth peer name spare1; sysctl -qw net.ipv4.conf.spare.forwarding=0`,
     mend: `for d in eth0 veth1 veth2 veth3; do sysctl -qw net.ipv4.conf.$d.rp_filter=0; done; ip link set eth0 mtu 1500; iptables-legacy -t mangle -D PREROUTING -j MARK --or-mark 0x10000; iptables-legacy -t mangle -D OUTPUT -j MARK --and-mark 0xfffeffff; ip rule del fwmark 0x20000/0x20000 lookup 77; ip link del spare`,
+  },
+  {
+    name: "userspace: firewalls at INPUT and OUTPUT that let them through, FORWARD that drops, a NetworkPolicy that allows, fail2ban with others in it",
+    backends: ["userspace"],
+    inject: `ipset create cali40s:ok hash:net family inet; for n in 10.1.0.0/16 172.18.0.0/16; do ipset add cali40s:ok $n; done; iptables-nft -N cali-tw-veth1; iptables-nft -A cali-tw-veth1 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT; iptables-nft -A cali-tw-veth1 -m set --match-set cali40s:ok src -j ACCEPT; iptables-nft -A cali-tw-veth1 -j DROP; iptables-nft -I OUTPUT -o veth1 -g cali-tw-veth1; iptables-nft -A OUTPUT -p tcp --dport 22 -j DROP; iptables-nft -N f2b-sshd; iptables-nft -A f2b-sshd -s 198.18.0.7/32 -j REJECT; iptables-nft -A f2b-sshd -j RETURN; iptables-nft -I INPUT -p tcp -m multiport --dports 22 -j f2b-sshd; iptables-nft -A INPUT -i lo -j ACCEPT; iptables-nft -A INPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT; iptables-nft -A INPUT -i veth+ -j ACCEPT; iptables-nft -A INPUT -s 203.0.113.0/24 -m addrtype --dst-type LOCAL -j ACCEPT; iptables-nft -P INPUT DROP; iptables-nft -A FORWARD -s 10.1.0.0/16 -d 10.1.0.0/16 -j ACCEPT; iptables-nft -P FORWARD DROP; ip6tables-nft -A INPUT -p tcp --dport 22 -j DROP`,
+    mend: `iptables-nft -P INPUT ACCEPT; iptables-nft -P FORWARD ACCEPT; iptables-nft -F; iptables-nft -X; ip6tables-nft -F INPUT; ipset destroy cali40s:ok`,
+  },
+  {
+    name: "userspace: strict rp_filter, a narrower uplink, marks of others, a second table of routes",
+    backends: ["userspace"],
+    inject: `for d in eth0 veth1 veth2 veth3; do sysctl -qw net.ipv4.conf.$d.rp_filter=1; done; ip link set eth0 mtu 1450; nft 'add table inet marks; add chain inet marks pre { type filter hook prerouting priority -150; }; add rule inet marks pre meta mark set meta mark or 0x10000; add chain inet marks o { type route hook output priority -150; }; add rule inet marks o meta mark set meta mark and 0xfffeffff'; ip rule add fwmark 0x20000/0x20000 lookup 77; ip link add spare type veth peer name spare1`,
+    mend: `for d in eth0 veth1 veth2 veth3; do sysctl -qw net.ipv4.conf.$d.rp_filter=0; done; ip link set eth0 mtu 1500; nft delete table inet marks; ip rule del fwmark 0x20000/0x20000 lookup 77; ip link del spare`,
   },
 ];
 

@@ -1,10 +1,10 @@
+import { FORWARDED } from "./fault.ts";
 import type { Fault } from "./fault.ts";
 import type { FaultStage } from "./stage.ts";
 
 const nft = (text: string): string => `nft '${text}'`;
 /** Backends that translate packets of this node itself, where others can see it. */
 const TRANSLATING = ["nft", "iptables"];
-const FORWARDED = [...TRANSLATING, "ebpf"];
 
 /** What faults at single hooks are made of. */
 type Ground = ReturnType<typeof groundOf>;

@@ -1,8 +1,6 @@
 import type { FaultStage } from "./stage.ts";
+import { FORWARDED, FORWARDING } from "./fault.ts";
 import type { Fault } from "./fault.ts";
-
-/** Backends whose packets are forwarded, by what conntrack remembers. */
-const FORWARDED = ["nft", "iptables", "ebpf"];
 
 /** What faults of node1 are made of. */
 type Ground = ReturnType<typeof groundOf>;
@@ -42,6 +40,7 @@ function routeFaults({ cluster, fromPod, pod2, pod1, pod2v6 }: Ground): readonly
   return [
     {
       name: "ip_forward is off",
+      backends: FORWARDING,
       // ipvs sets it itself.
       culprits: ["forwarding_off", "kernel_changed"],
       names: "ip_forward",
@@ -59,6 +58,7 @@ function routeFaults({ cluster, fromPod, pod2, pod1, pod2v6 }: Ground): readonly
     },
     {
       name: "forwarding of IPv6 is off",
+      backends: FORWARDING,
       culprits: ["forwarding_off"],
       ask: { ...fromPod, ...cluster("remote", "IPv6") },
       inject: "sysctl -qw net.ipv6.conf.all.forwarding=0",
@@ -172,6 +172,7 @@ function passageFaults({ cluster, outside, fromPod, fromClient, pod2, pod12, cli
   return [
     {
       name: "a narrower device, and ICMP that would tell is dropped",
+      backends: FORWARDING,
       culprits: ["mtu"],
       command: "nft delete rule inet quiet out handle ",
       ask: { ...fromPod, ...cluster("remote") },
@@ -181,6 +182,7 @@ function passageFaults({ cluster, outside, fromPod, fromClient, pod2, pod12, cli
     },
     {
       name: "a narrower device, and packet too big is dropped, IPv6",
+      backends: FORWARDING,
       culprits: ["mtu"],
       ask: { ...fromPod, ...cluster("remote", "IPv6") },
       inject:

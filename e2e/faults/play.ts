@@ -12,6 +12,7 @@ import { ipvsKernelFaults, ipvsWayFaults } from "./ipvs-faults.ts";
 import { kernelFaults } from "./kernel-faults.ts";
 import { objectFaults } from "./objects.ts";
 import { ruleFaults } from "./rule-faults.ts";
+import { userspaceKernelFaults, userspaceWayFaults } from "./userspace-faults.ts";
 import { GUEST_BACKEND } from "./stage.ts";
 import type { FaultStage } from "./stage.ts";
 
@@ -44,8 +45,14 @@ export function allFaults(stage: FaultStage): readonly PlayedFault[] {
     ...of("objects", objectFaults()),
     ...of("host", hostFaults(stage)),
     ...of("rules", [...ruleFaults(stage), ...hookFaults(stage), ...bridgeFaults(stage)]),
-    ...of("backends", [...backendFaults(stage), ...ipvsWayFaults(stage)]),
-    ...of("kernel", [...kernelFaults(stage), ...iptablesKernelFaults(stage), ...ebpfKernelFaults(stage), ...ipvsKernelFaults(stage)]),
+    ...of("backends", [...backendFaults(stage), ...ipvsWayFaults(stage), ...userspaceWayFaults(stage)]),
+    ...of("kernel", [
+      ...kernelFaults(stage),
+      ...iptablesKernelFaults(stage),
+      ...ebpfKernelFaults(stage),
+      ...ipvsKernelFaults(stage),
+      ...userspaceKernelFaults(stage),
+    ]),
   ].filter(({ fault }) => isPlayable(fault, stage.backend));
 }
 

@@ -1,9 +1,8 @@
 import type { FaultStage } from "./stage.ts";
+import { FORWARDED } from "./fault.ts";
 import type { Fault } from "./fault.ts";
 
 const nft = (text: string): string => `nft '${text}'`;
-/** Backends whose packets are forwarded; what IPVS serves this host sends on itself. */
-const FORWARDED = ["nft", "iptables", "ebpf"];
 
 /** What faults by rules are made of. */
 type Ground = ReturnType<typeof groundOf>;
@@ -27,8 +26,11 @@ function groundOf({ services, site, backend }: FaultStage) {
     inject: `${tool} ${rule}`,
     mend: `${tool} ${rule.replace(/ -[IA] /, " -D ").replace(/^-[IA] /, "-D ")}`,
   });
-  const toPods = FORWARDED.includes(backend) ? "FORWARD" : "OUTPUT";
-  return { external, node, fromClient, fromPod, fromHost, pod, client, table, gone, iptables, toPods };
+  // What IPVS serves this host sends on itself, and so does a process that answers.
+  const isForwarded = FORWARDED.includes(backend);
+  const toPods = isForwarded ? "FORWARD" : "OUTPUT";
+  const [sent, met] = isForwarded ? ["forward", "forward"] : ["output", "input"];
+  return { external, node, fromClient, fromPod, fromHost, pod, client, table, gone, iptables, toPods, sent, met };
 }
 
 /** Faults by rules of other programs on node1. */
@@ -45,10 +47,11 @@ export function ruleFaults(stage: FaultStage): readonly Fault[] {
   ];
 }
 
-function nftablesFaults({ fromClient, fromPod, table, gone }: Ground): readonly Fault[] {
+function nftablesFaults({ fromClient, fromPod, table, gone, sent }: Ground): readonly Fault[] {
   return [
     {
       name: "nftables: a forward chain whose policy is drop",
+      backends: FORWARDED,
       culprits: ["foreign_drop"],
       ask: fromClient,
       inject: table("fw", "forward", "", "policy drop;"),
@@ -58,7 +61,7 @@ function nftablesFaults({ fromClient, fromPod, table, gone }: Ground): readonly 
       name: "nftables: a rule that drops the pods' port",
       culprits: ["foreign_drop"],
       ask: fromPod,
-      inject: table("fw", "forward", "add rule inet fw forward tcp dport 8080 drop"),
+      inject: table("fw", sent, `add rule inet fw ${sent} tcp dport 8080 drop`),
       mend: gone("fw"),
     },
     {
@@ -72,6 +75,7 @@ function nftablesFaults({ fromClient, fromPod, table, gone }: Ground): readonly 
     },
     {
       name: "nftables: a verdict map by device",
+      backends: FORWARDED,
       culprits: ["foreign_drop"],
       ask: fromClient,
       inject: nft(
@@ -84,7 +88,7 @@ function nftablesFaults({ fromClient, fromPod, table, gone }: Ground): readonly 
       culprits: ["foreign_drop"],
       ask: fromPod,
       inject: nft(
-        "add table ip security; add chain ip security fw { type filter hook forward priority 0; }; add rule ip security fw tcp dport 8080 drop",
+        `add table ip security; add chain ip security fw { type filter hook ${sent} priority 0; }; add rule ip security fw tcp dport 8080 drop`,
       ),
       mend: "nft delete table ip security",
     },
@@ -92,14 +96,14 @@ function nftablesFaults({ fromClient, fromPod, table, gone }: Ground): readonly 
 }
 
 /** Rules of which nobody can tell whether they fit one packet. */
-function chanceFaults({ fromClient, fromPod, table, gone, iptables }: Ground): readonly Fault[] {
+function chanceFaults({ fromClient, fromPod, table, gone, iptables, sent }: Ground): readonly Fault[] {
   return [
     {
       name: "nftables: what comes too fast is dropped",
       culprits: [],
       unjudged: "tcp flags syn limit rate over 5/second",
       ask: fromClient,
-      inject: table("fw", "forward", "add rule inet fw forward tcp flags syn limit rate over 5/second drop"),
+      inject: table("fw", sent, `add rule inet fw ${sent} oifname veth* tcp flags syn limit rate over 5/second drop`),
       mend: gone("fw"),
     },
     {
@@ -107,7 +111,7 @@ function chanceFaults({ fromClient, fromPod, table, gone, iptables }: Ground): r
       culprits: [],
       unjudged: "numgen random mod 10 vmap",
       ask: fromPod,
-      inject: table("fw", "forward", "add rule inet fw forward numgen random mod 10 vmap { 0-8 : drop, 9 : accept }"),
+      inject: table("fw", sent, `add rule inet fw ${sent} oifname veth* numgen random mod 10 vmap { 0-8 : drop, 9 : accept }`),
       mend: gone("fw"),
     },
     {
@@ -130,7 +134,7 @@ function chanceFaults({ fromClient, fromPod, table, gone, iptables }: Ground): r
   ];
 }
 
-function hookFaults({ node, fromClient, fromPod, fromHost, pod, table, gone }: Ground): readonly Fault[] {
+function hookFaults({ node, fromClient, fromPod, fromHost, pod, table, gone, met }: Ground): readonly Fault[] {
   return [
     {
       name: "nftables: at ingress of the device",
@@ -152,7 +156,7 @@ function hookFaults({ node, fromClient, fromPod, fromHost, pod, table, gone }: G
       name: "nftables: answers are dropped",
       culprits: ["foreign_drop"],
       ask: fromPod,
-      inject: table("fw", "forward", `add rule inet fw forward ip saddr ${pod} tcp sport 8080 drop`),
+      inject: table("fw", met, `add rule inet fw ${met} ip saddr ${pod} tcp sport 8080 drop`),
       mend: gone("fw"),
     },
     {
@@ -161,8 +165,8 @@ function hookFaults({ node, fromClient, fromPod, fromHost, pod, table, gone }: G
       ask: fromClient,
       inject: table(
         "fw",
-        "forward",
-        "add rule inet fw forward ct state established,related accept; add rule inet fw forward iifname eth0 ct state new drop",
+        met,
+        `add rule inet fw ${met} ct state established,related accept; add rule inet fw ${met} iifname eth0 ct state new drop`,
       ),
       mend: gone("fw"),
     },
@@ -182,6 +186,7 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables, toPods }:
   return [
     {
       name: "firewalld rejects what is forwarded",
+      backends: FORWARDED,
       culprits: ["foreign_drop"],
       ask: fromClient,
       names: "firewalld",
@@ -247,7 +252,7 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables, toPods }:
   ];
 }
 
-function policyFaults({ fromPod, pod, table, gone, toPods }: Ground): readonly Fault[] {
+function policyFaults({ fromPod, pod, table, gone, toPods, sent }: Ground): readonly Fault[] {
   return [
     {
       name: "a NetworkPolicy, by Calico's chains and an ipset",
@@ -269,8 +274,8 @@ function policyFaults({ fromPod, pod, table, gone, toPods }: Ground): readonly F
       ask: fromPod,
       inject: table(
         "kube-network-policies",
-        "forward",
-        `add rule inet kube-network-policies forward ct state established,related accept; add rule inet kube-network-policies forward ip daddr ${pod} drop`,
+        sent,
+        `add rule inet kube-network-policies ${sent} ct state established,related accept; add rule inet kube-network-policies ${sent} ip daddr ${pod} drop`,
       ),
       mend: gone("kube-network-policies"),
     },
@@ -291,7 +296,7 @@ function translationFaults({ external, fromClient, fromPod, gone, iptables }: Gr
     },
     {
       name: "another program redirects first (iptables)",
-      backends: ["nft", "iptables", "ipvs"],
+      backends: ["nft", "iptables", "ipvs", "userspace"],
       culprits: ["foreign_translation"],
       ask: fromClient,
       ...iptables(`-t nat -I PREROUTING -d ${external.address}/32 -p tcp --dport 80 -j REDIRECT --to-ports 3128`),
@@ -337,7 +342,7 @@ function proxyFaults({ fromPod }: Ground): readonly Fault[] {
   return [
     {
       name: "kube-proxy's nftables table beside ours",
-      backends: ["nft", "iptables"],
+      backends: ["nft", "iptables", "userspace"],
       culprits: ["two_proxies"],
       ask: fromPod,
       inject: nft(
@@ -347,7 +352,7 @@ function proxyFaults({ fromPod }: Ground): readonly Fault[] {
     },
     {
       name: "kube-proxy's iptables chains beside ours",
-      backends: ["nft", "ebpf"],
+      backends: ["nft", "ebpf", "userspace"],
       culprits: ["two_proxies"],
       ask: fromPod,
       inject: `iptables-nft -t nat -N KUBE-SERVICES; iptables-nft -t nat -A KUBE-SERVICES -d ${fromPod.to}/32 -p tcp --dport 80 -j ACCEPT; iptables-nft -t nat -A PREROUTING -j KUBE-SERVICES`,

@@ -41,6 +41,10 @@ N`;
 const UPLINK =
   "ip link add up0 type veth peer name up1; ip link set up0 up; ip link set up1 up; ip addr add 192.0.2.1/24 dev up0; ip route add default via 192.0.2.2";
 
+/** Devices whose other ends are in another network namespace. */
+const PODS =
+  'unshare -n sleep 60 >/dev/null 2>&1 & P=$!; echo $P >/tmp/turnout-doctor-pods; until [ "$(readlink /proc/$P/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.05; done; for n in 1 2; do ip link add pod$n type veth peer name end$n; ip link set end$n netns $P; ip link set pod$n up; nsenter -t $P -n ip link set end$n up; done';
+
 /** By name: what is done before and after, and what is to be found, each with words that its evidence has. */
 const CASES: readonly (Situation & { readonly finds: Readonly<Record<string, string>> })[] = [
   { name: "a clean host", before: "true", after: "true", finds: {} },
@@ -54,7 +58,13 @@ const CASES: readonly (Situation & { readonly finds: Readonly<Record<string, str
     name: "forwarding of IPv6 is off, and there are IPv6 Services",
     before: "sysctl -qw net.ipv6.conf.all.forwarding=0",
     after: "true",
-    status: { kind: "proxy", sourceTroubles: {}, families: [{ family: "IPv6", services: 1 }] },
+    status: {
+      kind: "proxy",
+      backend: "nft",
+      health: { isHealthy: true, isEligible: true, reason: "" },
+      sourceTroubles: {},
+      families: [{ family: "IPv6", services: 1 }],
+    },
     finds: { "fault ipv6-forwarding-off": "the proxy serves IPv6 Services" },
   },
   {
@@ -126,6 +136,26 @@ const CASES: readonly (Situation & { readonly finds: Readonly<Record<string, str
       "fault drops-device":
         "iptables-nft chain FORWARD of table filter has the rule -A FORWARD -i up0 -j REJECT --reject-with icmp-port-unreachable",
     },
+  },
+  {
+    name: "nothing goes to pods, behind the routing decision",
+    before: `${UPLINK}; ${PODS}; nft 'add table inet mine; add chain inet mine gate { type filter hook postrouting priority 0; policy drop; }; add rule inet mine gate oifname { lo, up0 } accept'`,
+    after: `ip link del up0; ip link del pod1; ip link del pod2; kill $(cat /tmp/turnout-doctor-pods); rm /tmp/turnout-doctor-pods; ${FLUSH_NFT}`,
+    finds: { "fault drops-device": "chain inet mine gate has the policy drop, and no rule accepts them" },
+  },
+  {
+    name: "a proxy whose Node object is unknown",
+    before: "true",
+    after: "true",
+    status: {
+      kind: "proxy",
+      node: "n1",
+      backend: "nft",
+      health: { isHealthy: true, isEligible: false, reason: "this node's Node object is unknown" },
+      sourceTroubles: {},
+      families: [{ family: "IPv4", services: 1 }],
+    },
+    finds: { "risk not-for-load-balancers": "its name is n1" },
   },
   {
     name: "portmap, which has a node port first",

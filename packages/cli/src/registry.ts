@@ -22,6 +22,8 @@ export interface KnownBackend {
   readonly hasKubeChains?: true;
   /** IPVS serves: packets for Services come in for this host itself. */
   readonly servesAtInput?: true;
+  /** Its process answers: Services' addresses are on a device of this host, and it opens connections of its own to endpoints. */
+  readonly answersItself?: true;
   /** Programs at devices tell conntrack what a packet becomes, before any hook of netfilter. */
   readonly translatesAtDevices?: true;
   /** Commands that show its rules on a node, for people who look around. */
@@ -78,6 +80,7 @@ export const KNOWN_BACKENDS: readonly KnownBackend[] = [
     summary: "a TCP and UDP proxy in the process: no root needed; has to be asked for",
     load: () => import("@turnout/backend-userspace"),
     loadTesting: () => import("@turnout/backend-userspace/testing"),
+    answersItself: true,
     isNeverAuto: true,
     runsOn: "anything",
   },
@@ -180,13 +183,13 @@ export async function chooseBackend(choice: BackendChoice): Promise<ChosenBacken
 }
 
 /** Where a backend's rules are. */
-export type RulePlaces = Readonly<Required<Record<"hasKubeChains" | "servesAtInput" | "translatesAtDevices", boolean>>>;
+export type RulePlaces = Readonly<Required<Record<"hasKubeChains" | "servesAtInput" | "answersItself" | "translatesAtDevices", boolean>>>;
 
 /** Tell where a backend's rules are; of one that doesn't come with turnout nobody knows. */
 export function rulePlaces(name: string): RulePlaces {
   const known = KNOWN_BACKENDS.find((one) => one.name === name);
-  const { hasKubeChains = false, servesAtInput = false, translatesAtDevices = false } = known ?? {};
-  return { hasKubeChains, servesAtInput, translatesAtDevices };
+  const { hasKubeChains = false, servesAtInput = false, answersItself = false, translatesAtDevices = false } = known ?? {};
+  return { hasKubeChains, servesAtInput, answersItself, translatesAtDevices };
 }
 
 function asked(module: BackendModule): ChosenBackend {

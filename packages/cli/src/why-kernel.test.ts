@@ -60,11 +60,12 @@ describe("a proxy that somebody stopped", { ...needs("root", "netns", "nft>=1.0.
 });
 
 describe("turnout why that reads everything itself", needs("root", "netns", "nft>=1.0.1", "ip"), () => {
-  it("does not take for missing what a proxy has in its own process", async () => {
+  it("says of what a proxy has in its own process only what this host shows: it lacks the address", async () => {
     const script = "$T why 10.1.1.9 10.96.0.10:80 --source file:cart.yaml --backend userspace --node-name node1";
     const { out } = await scriptInNamespace(directory, script);
     expect(out).toContain("not looked at: what answers for the Service: it is in the proxy's process");
-    expect(out).not.toContain("kernel_missing");
+    expect(out).toMatch(/^culprit: 10\.96\.0\.10 is no address of this host/m);
+    expect(out).not.toContain("forwarding_off");
   });
 
   it("refuses a node name that no Node has, and blames nothing", async () => {

@@ -1,3 +1,4 @@
+import type { ProxyStatus } from "@turnout/client/daemon";
 import type { Finding, HostSurvey } from "@turnout/host/survey";
 import type { FoundRules } from "../found-backend.ts";
 import type { BackendHealth } from "../probe-backend.ts";
@@ -16,8 +17,13 @@ export function backendFindings(backends: readonly BackendHealth[], asked: strin
 }
 
 /** Rules of several of our backends at once: both translate, and the first one that a packet meets has it. Pure. */
-export function severalInForce(proxies: readonly FoundRules[]): readonly Finding[] {
-  const own = proxies.filter(({ by, isLive }) => by === "turnout" && isLive !== false);
+export function severalInForce(
+  proxies: readonly FoundRules[],
+  running: Pick<ProxyStatus, "backend" | "residence"> | undefined,
+): readonly Finding[] {
+  const rules = proxies.filter(({ by, isLive }) => by === "turnout" && isLive !== false);
+  const isByProcess = running?.residence === "process";
+  const own = [...rules, ...(isByProcess ? [{ what: "the process that runs", backend: running.backend }] : [])];
   if (new Set(own.map(({ backend }) => backend)).size < 2) return [];
   return [
     {
@@ -25,7 +31,7 @@ export function severalInForce(proxies: readonly FoundRules[]): readonly Finding
       severity: "fault",
       what: "rules of several of Turnout's backends are in force: packets go by whichever they meet first",
       because: own.map(({ backend, what }) => `${what} (${backend})`).join(", "),
-      mend: "turnout cleanup --backend X removes those of the backend that no process serves; a running Turnout does so at its start",
+      mend: `turnout cleanup --backend X removes those of the backend that no process serves${isByProcess ? "" : "; a running Turnout does so at its start"}`,
     },
   ];
 }

@@ -1,7 +1,7 @@
 import type { HostSurvey } from "@turnout/host/survey";
 import { expect, test } from "vitest";
 import type { FoundRules } from "../found-backend.ts";
-import { nobodyHere, nobodyServes } from "./doctor-findings.ts";
+import { nobodyHere, nobodyServes, severalInForce } from "./doctor-findings.ts";
 import { diagnosisText } from "./doctor-report.ts";
 
 const healthy = (backend: string): { backend: string; problems: string[]; lacks: string[]; versions: Record<string, string> } => ({
@@ -24,6 +24,21 @@ test("backends are one line each: the one in use first, then those that can run"
   ]);
   expect(lines[2]).toMatch(/… \(and 1 more\)$/);
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(150);
+});
+
+test("a backend of which a process runs is in use, and rules of another one are a fault", () => {
+  const backends = [healthy("nft"), healthy("userspace")];
+  const text = diagnosisText({ version: "1", host: "h", findings: [], backends, proxies: [live], serving: "userspace" });
+  expect(text.split("\n").filter((line) => /nft|userspace/.test(line))).toEqual([
+    "backends  userspace   in use: userspace 1.0",
+    "          nft         has rules in force: nft 1.0",
+  ]);
+  const running = { backend: "userspace", residence: "process" } as const;
+  expect(severalInForce([live], running)).toMatchObject([
+    { severity: "fault", because: "table ip turnout (nft), the process that runs (userspace)" },
+  ]);
+  expect(severalInForce([live], { backend: "nft", residence: "kernel" })).toEqual([]);
+  expect(severalInForce([], running)).toEqual([]);
 });
 
 test("rules of Turnout without a Turnout are a fault, where processes can be seen", () => {

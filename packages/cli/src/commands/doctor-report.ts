@@ -11,6 +11,8 @@ export interface Diagnosis {
   readonly backends: readonly BackendHealth[];
   /** Rules of service proxies. */
   readonly proxies: readonly FoundRules[];
+  /** The backend of the proxy that answers here; absent: none does. */
+  readonly serving?: string;
   /** Absent where this isn't Linux. */
   readonly survey?: HostSurvey;
 }
@@ -23,7 +25,7 @@ const WRITERS_MAX = 8;
 const WIDTH_MAX = 240;
 
 /** Write a diagnosis for people: one screen, the most serious first. Pure. */
-export function diagnosisText({ version, host, findings, backends, proxies, survey }: Diagnosis): string {
+export function diagnosisText({ version, host, findings, backends, proxies, serving, survey }: Diagnosis): string {
   const faults = findings.filter(({ severity }) => severity === "fault").length;
   const shown = findings.slice(0, Math.max(FINDINGS_MAX, faults));
   const more = findings.length - shown.length;
@@ -40,7 +42,7 @@ export function diagnosisText({ version, host, findings, backends, proxies, surv
     ...(more > 0 ? [line("", `and ${more} more: turnout doctor -o json`)] : []),
     ...(findings.every(({ severity }) => severity === "note") ? [allClear(survey)] : []),
     "",
-    ...labelled("backends", backendLines(backends, proxies)),
+    ...labelled("backends", backendLines(backends, proxies, serving)),
     ...labelled(
       "rules by",
       writers.length === 0
@@ -76,15 +78,25 @@ function allClear(survey: HostSurvey | undefined): string {
 /** What a line about one backend has room for, beside its label and name. */
 const BACKEND_MAX = 110;
 
+/** What a backend has to do with a host, in the order in which they are told. */
+const USES = ["in use", "has rules in force", "can run"] as const;
+type Use = (typeof USES)[number];
+
 /** A line for each backend: the one that serves first, or that was asked for, then those that can run. */
-function backendLines(backends: readonly BackendHealth[], proxies: readonly FoundRules[]): readonly string[] {
-  const isInUse = ({ backend }: BackendHealth): boolean =>
-    proxies.some((one) => one.backend === backend && one.by === "turnout" && one.isLive !== false);
-  const rank = (one: BackendHealth): number => (isInUse(one) ? 0 : one.problems.length === 0 ? 1 : 2);
-  return backends.toSorted((a, b) => rank(a) - rank(b)).map((one) => backendText(one, isInUse(one)));
+function backendLines(backends: readonly BackendHealth[], proxies: readonly FoundRules[], serving: string | undefined): readonly string[] {
+  const useOf = ({ backend }: BackendHealth): Use => {
+    const hasRules = proxies.some((one) => one.backend === backend && one.by === "turnout" && one.isLive !== false);
+    if (backend === serving || (hasRules && serving === undefined)) return "in use";
+    return hasRules ? "has rules in force" : "can run";
+  };
+  const rank = (one: BackendHealth): number => {
+    const use = useOf(one);
+    return use === "can run" && one.problems.length > 0 ? USES.length : USES.indexOf(use);
+  };
+  return backends.toSorted((a, b) => rank(a) - rank(b)).map((one) => backendText(one, useOf(one)));
 }
 
-function backendText({ backend, problems, versions }: BackendHealth, isInUse: boolean): string {
+function backendText({ backend, problems, versions }: BackendHealth, use: Use): string {
   const { kernel: _, ...tools } = versions;
   const found = Object.entries(tools).map(([name, text]) => `${name} ${text}`);
   const [first = "", ...others] = problems;
@@ -94,7 +106,7 @@ function backendText({ backend, problems, versions }: BackendHealth, isInUse: bo
   const said =
     problems.length > 0
       ? `can't run: ${cutAt(problem, BACKEND_MAX - more.length)}${more}`
-      : `${isInUse ? "in use" : "can run"}${found.length === 0 ? "" : `: ${found.join(", ")}`}`;
+      : `${use}${found.length === 0 ? "" : `: ${found.join(", ")}`}`;
   return `${backend.padEnd(11)} ${said}`;
 }
 

@@ -1,11 +1,11 @@
 import { createLinuxWorld } from "@turnout/host";
-import { bySeverity, diagnose, surveyHost, type Finding, type HostSurvey } from "@turnout/host/survey";
-import { ProxyError, type IPFamily, type World } from "@turnout/core";
+import { bySeverity, diagnose, surveyHost, type Finding, type HostSurvey, type KnownProxy } from "@turnout/host/survey";
+import { ProxyError, type World } from "@turnout/core";
 import type { Environment } from "../environment.ts";
 import { findRules, type FoundRules } from "../found-backend.ts";
 import { backendOptions, quietLogFor, type CommonOptions } from "../options.ts";
 import { probeBackend, type BackendHealth } from "../probe-backend.ts";
-import { loadBackend, namesOn } from "../registry.ts";
+import { loadBackend, namesOn, rulePlaces } from "../registry.ts";
 import { askProxy, type RunningProxyOptions } from "../running-proxy.ts";
 import type { Status } from "../status/status-text.ts";
 import { backendFindings, nobodyHere, nobodyServes, severalInForce } from "./doctor-findings.ts";
@@ -52,10 +52,11 @@ export async function diagnoseHost(options: DoctorOptions, env: Environment): Pr
   const survey = env.platform === "linux" ? await slow.during("this host's rules", () => surveyed(world, env.signal)) : undefined;
   const findings = bySeverity([
     ...backendFindings(backends, asked),
-    ...severalInForce(proxies),
+    ...severalInForce(proxies, running.status),
     ...(survey === undefined ? [] : surveyFindings(survey, proxies, running)),
   ]);
-  return { version: env.version, host: env.hostname, findings, backends, proxies, ...(survey === undefined ? {} : { survey }) };
+  const serving = running.status === undefined ? {} : { serving: running.status.backend };
+  return { version: env.version, host: env.hostname, findings, backends, proxies, ...serving, ...(survey === undefined ? {} : { survey }) };
 }
 
 function surveyFindings(survey: HostSurvey, proxies: readonly FoundRules[], running: RunningAnswer): readonly Finding[] {
@@ -63,13 +64,14 @@ function surveyFindings(survey: HostSurvey, proxies: readonly FoundRules[], runn
     ...nobodyServes(proxies, survey),
     ...nobodyHere(proxies, survey),
     ...runningFindings(running, survey.writers),
-    ...diagnose(survey, servedFamilies(running)),
+    ...diagnose(survey, knownProxy(running)),
   ];
 }
 
-/** Of which families a proxy that runs here has Services; none, where nobody says so. */
-function servedFamilies({ status }: RunningAnswer): ReadonlySet<IPFamily> {
-  return new Set((status?.families ?? []).filter(({ services }) => services > 0).map(({ family }) => family));
+/** What the proxy that runs here says of itself; nothing, where none answers. */
+function knownProxy({ status }: RunningAnswer): KnownProxy {
+  const served = new Set((status?.families ?? []).filter(({ services }) => services > 0).map(({ family }) => family));
+  return { served, answersItself: status !== undefined && rulePlaces(status.backend).answersItself };
 }
 
 /** Ask the proxy that runs here how it is, and where it does not answer who has its port. */

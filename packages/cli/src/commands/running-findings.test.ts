@@ -1,11 +1,20 @@
+import { eligibilityOf } from "@turnout/client";
 import type { ProxyStatus } from "@turnout/client/daemon";
 import { ProxyError } from "@turnout/core";
 import { expect, test } from "vitest";
 import { listenerIn, runningFindings } from "./running-findings.ts";
 
 const TURNOUT = { name: "Turnout", kind: "proxy", traces: ["process node (pid 7)"], isRunning: true, pids: [7, 8], stopped: [] } as const;
+const HEALTHY = { isHealthy: true, isEligible: true, reason: "" };
 const status = (sourceTroubles: Readonly<Record<string, string>>, services: number): ProxyStatus =>
-  ({ kind: "proxy", source: "kube", sourceTroubles, families: [{ services, inForceSinceMs: 1 }] }) as unknown as ProxyStatus;
+  ({
+    kind: "proxy",
+    node: "n1",
+    health: HEALTHY,
+    source: "kube",
+    sourceTroubles,
+    families: [{ services, inForceSinceMs: 1 }],
+  }) as unknown as ProxyStatus;
 
 test("a source that is not followed is a fault, and one without Services a risk", () => {
   expect(runningFindings({ status: status({}, 3) }, [TURNOUT])).toEqual([]);
@@ -13,6 +22,16 @@ test("a source that is not followed is a fault, and one without Services a risk"
     { id: "source-not-followed", severity: "fault", because: "Services: refused" },
   ]);
   expect(runningFindings({ status: status({}, 0) }, [TURNOUT])).toMatchObject([{ id: "no-services", severity: "risk" }]);
+});
+
+test("a node that has no Node object is a risk, and one that is to go is none", () => {
+  const found = (reason: string) =>
+    runningFindings({ status: { ...status({}, 3), health: { isHealthy: true, isEligible: false, reason } } }, [TURNOUT]);
+  const unknown = found(eligibilityOf(undefined).reason);
+  expect(unknown).toMatchObject([{ id: "not-for-load-balancers", severity: "risk" }]);
+  expect(unknown[0]?.what).toContain("this node's Node object is unknown");
+  expect(unknown[0]?.mend).toContain("kubectl get node n1");
+  expect(found("the node is being deleted")).toMatchObject([{ severity: "note" }]);
 });
 
 test("another program at the metrics port is named, where a Turnout runs", () => {

@@ -1,3 +1,4 @@
+import { eligibilityOf } from "@turnout/client";
 import type { ProxyStatus } from "@turnout/client/daemon";
 import type { ProxyError } from "@turnout/core";
 import type { Finding, Writer } from "@turnout/host/survey";
@@ -14,7 +15,24 @@ export interface RunningAnswer {
 
 /** What the proxy that runs here says of its own trouble, and why it can't be asked. Pure. */
 export function runningFindings(answer: RunningAnswer, writers: readonly Writer[]): readonly Finding[] {
-  return answer.status === undefined ? takenFindings(answer, writers) : sourceFindings(answer.status);
+  return answer.status === undefined ? takenFindings(answer, writers) : [...nodeFindings(answer.status), ...sourceFindings(answer.status)];
+}
+
+/** Why load balancers are told to send nothing here; without a Node object more is amiss than that. */
+function nodeFindings({ node, health: { isHealthy, isEligible, reason } }: ProxyStatus): readonly Finding[] {
+  if (!isHealthy || isEligible) return [];
+  const isUnknown = reason === eligibilityOf(undefined).reason;
+  return [
+    {
+      id: "not-for-load-balancers",
+      severity: isUnknown ? "risk" : "note",
+      what: `load balancers are told to send this node nothing: ${reason}${isUnknown ? ". So no endpoint counts as being here, and node ports may answer on every address of this host" : ""}`,
+      because: `turnout status: healthy, not for load balancers; its name is ${node}`,
+      mend: isUnknown
+        ? `give the proxy the name that the node has (--node-name): kubectl get node ${node}; a file needs a Node object, too`
+        : "nothing, if that is meant",
+    },
+  ];
 }
 
 function sourceFindings({ sourceTroubles, families, source = "" }: ProxyStatus): readonly Finding[] {

@@ -1,6 +1,7 @@
 import type { RunConfig, WhyHelp } from "@turnout/client/daemon";
 import { knownObjects, type HiddenService, type World } from "@turnout/core";
 import { createLinuxWorld, readHostAddresses } from "@turnout/host";
+import type { HostAddresses, LinuxWorld } from "@turnout/host";
 import { hiddenServices, parseSourceSpec } from "@turnout/server";
 import type { Environment } from "../environment.ts";
 import type { NodeStateSource } from "../node-state.ts";
@@ -28,15 +29,20 @@ export function whyHelp(parts: HelpParts): WhyHelp {
   };
 }
 
-/** The device of ipvs, on which are the addresses of Services and none of the host's own. */
-const ADDRESSES_OF_SERVICES = "kube-ipvs0";
+/** Devices of backends, on which are the addresses of Services and none of the host's own. */
+const ADDRESSES_OF_SERVICES: readonly string[] = ["kube-ipvs0", "turnout0"];
+
+/** Read the addresses of this host, without those of Services. */
+export async function ownAddresses({ netlink }: Pick<LinuxWorld, "netlink">): Promise<HostAddresses> {
+  return await readHostAddresses((family) => netlink.addresses(family), ...ADDRESSES_OF_SERVICES);
+}
 
 function lookAtHost(world: World, places: RulePlaces): Pick<WhyHelp, "addresses" | "locate" | "survey"> {
   return {
     async addresses(family) {
       const linux = createLinuxWorld(world);
       try {
-        return (await readHostAddresses((one) => linux.netlink.addresses(one), ADDRESSES_OF_SERVICES))[family];
+        return (await ownAddresses(linux))[family];
       } finally {
         linux.close();
       }

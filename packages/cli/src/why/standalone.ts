@@ -19,13 +19,13 @@ import {
   type ServicePort,
   type World,
 } from "@turnout/core";
-import { createLinuxWorld, readHostAddresses } from "@turnout/host";
+import { createLinuxWorld } from "@turnout/host";
 import { parseSourceSpec } from "@turnout/server";
 import type { Environment } from "../environment.ts";
 import type { NodeStateSource } from "../node-state.ts";
 import { rulePlaces } from "../registry.ts";
 import { surveyHost } from "./host-survey.ts";
-import { hiddenFrom } from "./running-help.ts";
+import { hiddenFrom, ownAddresses } from "./running-help.ts";
 import { locatePacket } from "./locate-packet.ts";
 
 /** What it takes to answer without a running proxy. */
@@ -93,11 +93,7 @@ async function explain(parts: StandaloneParts, state: NodeStateSource, issues: I
   const feed = boundedFeed(state.feed(family), { entriesMax, report });
   const linux = createLinuxWorld(world);
   try {
-    const [changes, hidden, addresses] = await Promise.all([
-      feed.next(signal),
-      hiddenFrom(parts, signal),
-      readHostAddresses((one) => linux.netlink.addresses(one)),
-    ]);
+    const [changes, hidden, addresses] = await Promise.all([feed.next(signal), hiddenFrom(parts, signal), ownAddresses(linux)]);
     const hostAddresses = addresses[family];
     const packet: AskedPacket = await locatePacket(question, parts.device, hostAddresses, world.exec, signal);
     const { node, set } = changes;

@@ -35,6 +35,8 @@ export interface PacketQuestion<H, K extends KernelObject, S> {
   readonly causes?: readonly Cause[];
   /** The flags are those of the proxy that answers; absent: of a command. */
   readonly isOfProxy?: true;
+  /** What the backend has in force is in the process of the proxy, which is this one; absent: it is in the kernel. */
+  readonly isInProcess?: true;
   /** What the backend has in force is in the process of the proxy, and this is another one; absent: it is in the kernel, or this is the proxy. */
   readonly isInOtherProcess?: true;
   /** Why it isn't known which flags the rules in the kernel were made with; absent: it is. */
@@ -163,7 +165,7 @@ async function lookAtKernel<H, K extends KernelObject, S>(
   const count = wanted.length + unwanted.length;
   const says =
     difference === undefined
-      ? wholeText(walk, count, isUnknown)
+      ? wholeText(walk, count, question)
       : isUnknown
         ? UNKNOWN_FLAGS
         : saysOtherFlags(causes)
@@ -203,8 +205,13 @@ function wantedObjects<H, K extends KernelObject, S>(
 }
 
 /** All that was looked for is there. */
-function wholeText({ fate }: Walk, count: number, isUnknown: boolean): string {
-  const withFlags = isUnknown ? ", as the flags of this command make them" : "";
+function wholeText(
+  { fate }: Walk,
+  count: number,
+  { unknownFlags, isInProcess = false }: { readonly unknownFlags?: string; readonly isInProcess?: boolean },
+): string {
+  const withFlags = unknownFlags === undefined ? "" : ", as the flags of this command make them";
+  if (isInProcess && fate.is !== "pass") return `the proxy's process has all that it needs for this (${count} checked)`;
   return fate.is === "pass"
     ? `Turnout's rules leave it alone, as they should${withFlags} (${count} checked)`
     : `Turnout's rules for this are in the kernel, complete${withFlags} (${count} checked)`;

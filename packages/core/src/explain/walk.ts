@@ -165,7 +165,7 @@ function forwardedTo(state: ExplainedState, packet: AskedPacket, hit: Hit, rule:
     },
     isBySocket
       ? socketStep(state, packet, endpoints)
-      : { says: masqueradeText(endpoints), ...masqueradeRule(state, destination, rule, endpoints) },
+      : { says: sourceText(state, endpoints), ...masqueradeRule(state, destination, rule, endpoints) },
     ...(pool.every(({ ready }) => !ready)
       ? [
           {
@@ -263,7 +263,9 @@ function endpointsText(pool: readonly Endpoint[]): string {
   return `${texts.join(", ")}${pool.length > texts.length ? ` and ${pool.length - texts.length} more` : ""}`;
 }
 
-function masqueradeText(endpoints: readonly FateEndpoint[]): string {
+/** What the endpoint sees as the source; a backend that can't keep the client's address says why. */
+function sourceText({ capabilities: { clientAddress } }: ExplainedState, endpoints: readonly FateEndpoint[]): string {
+  if (typeof clientAddress === "string") return `the backend can't keep the client's own address: ${clientAddress}`;
   if (endpoints.every(({ masquerade }) => masquerade)) return "the endpoint is to see an address of this node as the source (masquerade)";
   if (endpoints.some(({ masquerade }) => masquerade))
     return "the endpoint sees the client's address; the client itself, as an endpoint, would see this node's";

@@ -9,16 +9,18 @@ export type HostAddresses = Readonly<Record<IPFamily, readonly string[]>>;
  * Read the addresses of the host, for the facts of a backend.
  *
  * Shape: `list` is what gives them, a netlink's `addresses` on Linux. Link-local ones are left out: they come with every pod's link and never
- * answer node ports. So are those of `exceptLink`, which are a backend's own.
+ * answer node ports. So are those of `exceptLinks`, which are a backend's own.
  * @throws what `list` throws.
  */
 export async function readHostAddresses(
   list: (family: IPFamily) => Promise<readonly Pick<HostAddress, "ip" | "link">[]>,
-  exceptLink?: string,
+  ...exceptLinks: readonly string[]
 ): Promise<HostAddresses> {
   const addresses: Record<IPFamily, readonly string[]> = { IPv4: [], IPv6: [] };
   for (const family of FAMILIES) {
-    const found = (await list(family)).flatMap(({ ip, link }) => (link === exceptLink || unusableReason(ip) === "link-local" ? [] : [ip]));
+    const found = (await list(family)).flatMap(({ ip, link }) =>
+      exceptLinks.includes(link) || unusableReason(ip) === "link-local" ? [] : [ip],
+    );
     addresses[family] = [...new Set(found)].toSorted();
   }
   return addresses;

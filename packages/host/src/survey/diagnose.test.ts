@@ -125,7 +125,7 @@ test("no forwarding of IPv6 is a fault where IPv6 Services are in force", () => 
   const off = { ...HOST, parameters: { forwardsIPv4: 1, forwardsIPv6: 0 } };
   const withAddress = { ...off, addresses: [{ ip: "fd00::2", prefixLength: 64, link: "up0" }] };
   const told = (host: HostSurvey, ...served: readonly ("IPv4" | "IPv6")[]): readonly string[] =>
-    diagnose(host, new Set(served)).map(({ severity, because }) => `${severity}: ${because}`);
+    diagnose(host, { served: new Set(served), answersItself: false }).map(({ severity, because }) => `${severity}: ${because}`);
   expect(told(off, "IPv4")).toEqual([]);
   expect(told(withAddress)).toEqual(["note: net.ipv6.conf.all.forwarding is 0, and up0 has fd00::2"]);
   expect(told(off, "IPv6")).toEqual(["fault: net.ipv6.conf.all.forwarding is 0, and the proxy serves IPv6 Services"]);
@@ -231,4 +231,80 @@ it("names the devices of pods that are down, with the bridge and what mends it",
   const [found] = diagnose({ ...HOST, devices, parameters: { bridgeCallsIPv4: 1 } });
   expect(found?.because).toBe("veth1 (a port of cni0) is down");
   expect(found?.mend).toMatch(/^ip link set veth1 up; /);
+});
+
+describe("where a process answers Services", () => {
+  const filterOf = (chain: string, policy: "ACCEPT" | "DROP", ...rules: readonly string[]): HostSurvey["iptables"][number] => ({
+    ...filter(),
+    names: [chain],
+    chains: [{ name: chain, policy, rules, isCut: false }],
+  });
+  const told = (found: Partial<HostSurvey>, answersItself: boolean): readonly string[] =>
+    diagnose({ ...HOST, ...found }, { served: new Set(["IPv4"]), answersItself }).map(({ severity, id }) => `${severity} ${id}`);
+
+  it.each<readonly [name: string, found: Partial<HostSurvey>, inKernel: string, byProcess: string]>([
+    ["FORWARD drops", { iptables: [filterOf("FORWARD", "DROP")] }, "fault drops-forward", "risk drops-forward"],
+    ["INPUT drops", { iptables: [filterOf("INPUT", "DROP")] }, "risk drops-input", "fault drops-input"],
+    ["INPUT lets some in", { iptables: [filterOf("INPUT", "DROP", "-p tcp --dport 22 -j ACCEPT")] }, "", "risk drops-input"],
+    [
+      "what Services translate alone passes INPUT",
+      { iptables: [filterOf("INPUT", "DROP", "-m conntrack --ctstate DNAT -j ACCEPT")] },
+      "",
+      "risk drops-input",
+    ],
+    ["nothing is forwarded", { parameters: { forwardsIPv4: 0 } }, "fault ipv4-forwarding-off", "risk ipv4-forwarding-off"],
+    ["a bridge does not call the rules", { devices: [bridge] }, "risk bridge-not-called", ""],
+    ["the bridge that has the addresses of Services", { devices: [{ ...bridge, name: "turnout0" }] }, "", ""],
+  ])("%s", (_name, found, inKernel, byProcess) => {
+    expect([told(found, false)[0] ?? "", told(found, true)[0] ?? ""]).toEqual([inKernel, byProcess]);
+  });
+
+  it("pods' devices that INPUT drops are a fault", () => {
+    const devices = ["veth1", "veth2"].map((name) => ({ ...bridge, name, kind: "veth", namespace: 1 }));
+    const iptables = [filterOf("INPUT", "DROP", "-i lo -j ACCEPT", "-i eth0 -j ACCEPT")];
+    expect(told({ devices, iptables, uplinks: ["eth0"] }, true)).toEqual(["fault drops-device", "risk drops-input"]);
+    expect(told({ devices, iptables, uplinks: ["eth0"] }, false)).toEqual([]);
+  });
+
+  it("no rule about translated packets mends it", () => {
+    const [found] = diagnose({ ...HOST, iptables: [filterOf("INPUT", "DROP")] }, { served: new Set(), answersItself: true });
+    expect(found?.mend).toContain("iptables-legacy -t filter -I INPUT -p tcp --dport 30000:32767 -j ACCEPT");
+    expect(found?.mend).not.toContain("DNAT");
+  });
+});
+
+describe("devices that a chain drops", () => {
+  const pod = (name: string) => ({ ...bridge, name, kind: "veth", namespace: 1 });
+  const oif = (name: string) => ({ match: { op: "==", left: { meta: { key: "oifname" } }, right: name } });
+  const chain = (hook: string, policy: "accept" | "drop", ...rules: readonly (readonly object[])[]): HostSurvey["chains"][number] => ({
+    family: "inet",
+    table: "mine",
+    name: "gate",
+    base: { type: "filter", hook, priority: 0, policy },
+    rules: rules.map((expr, index) => ({ handle: index + 1, expr })),
+    isCut: false,
+  });
+  const accepting = (...names: readonly string[]) => names.map((name) => [oif(name), { accept: null }]);
+  const found = (devices: readonly string[], ...accepted: readonly string[]) =>
+    diagnose({ ...HOST, uplinks: ["eth0"], devices: devices.map(pod), chains: [chain("postrouting", "drop", ...accepting(...accepted))] });
+
+  it("are those of pods, where postrouting lets only lo and the uplink through", () => {
+    expect(found(["veth1", "veth2"], "lo", "eth0")).toMatchObject([
+      {
+        id: "drops-device",
+        severity: "fault",
+        what: expect.stringContaining("leave by pods' devices (veth1, veth2)") as unknown,
+        because: "chain inet mine gate has the policy drop, and no rule accepts them",
+      },
+    ]);
+  });
+
+  it("are no fault where it is one of several pods, as a NetworkPolicy has it, or where there is one", () => {
+    expect(found(["veth1", "veth2"], "lo", "eth0", "veth1")).toEqual([]);
+    expect(found(["veth1"], "lo", "eth0")).toEqual([]);
+  });
+
+  it("are the uplink, too", () => {
+    expect(found(["veth1", "veth2"], "lo", "veth1", "veth2")[0]?.what).toContain("leave by eth0");
+  });
 });

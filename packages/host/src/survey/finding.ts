@@ -1,3 +1,5 @@
+import type { IPFamily } from "@turnout/core";
+
 /** Something about a host that an operator should know. */
 export interface Finding {
   /** For programs; the same in every version. */
@@ -11,6 +13,17 @@ export interface Finding {
   /** What mends it: a command, or a sentence. */
   readonly mend: string;
 }
+
+/** What is known of the proxy that runs on a host. */
+export interface KnownProxy {
+  /** Families of which it has Services in force. */
+  readonly served: ReadonlySet<IPFamily>;
+  /** Its process answers itself: packets of Services are for this host, and are not translated. */
+  readonly answersItself: boolean;
+}
+
+/** No proxy runs, or none that says what it does. */
+export const NO_PROXY: KnownProxy = { served: new Set(), answersItself: false };
 
 const ORDER = ["fault", "risk", "note"] as const;
 

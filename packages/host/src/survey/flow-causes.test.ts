@@ -20,7 +20,7 @@ function flow(tcpState: number, age: number, answerer = "10.1.1.5"): Flow {
 
 async function said(...flows: readonly Flow[]): Promise<string | undefined> {
   const timeouts = await readFlowTimeouts((path) => Promise.resolve(SECONDS[path.replace(/^.*_tcp_timeout_/, "")]));
-  return flowCauses(PACKET, FATE, flows, timeouts)[0]?.says;
+  return flowCauses({ packet: PACKET, fate: FATE }, flows, timeouts)[0]?.says;
 }
 
 describe("a connection without an answer", () => {

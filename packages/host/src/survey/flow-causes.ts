@@ -1,7 +1,8 @@
 import { hostPort } from "@turnout/core";
-import type { AskedPacket, Cause, Fate } from "@turnout/core";
+import type { Cause } from "@turnout/core";
 import type { Flow } from "../netlink/flow-list.ts";
 import type { ReadFile } from "./foreign-tables.ts";
+import type { PathQuestion } from "./path-question.ts";
 
 /** What a TCP connection is in, by the kernel's number, with the parameter that says for how long it is kept. @source linux/netfilter/nf_conntrack_tcp.h */
 const TCP_STATES: readonly string[] = [
@@ -63,7 +64,11 @@ function latestUnanswered(flows: readonly Flow[], timeouts: FlowTimeouts): Flow 
  * Edges: what a client sends within a remembered flow goes where it went before. For UDP that is whatever it sends from the same port; a TCP client
  * opens each connection from another port, so only the connections that are open are concerned.
  */
-export function flowCauses(packet: AskedPacket, fate: Fate, flows: readonly Flow[], timeouts: FlowTimeouts): readonly Cause[] {
+export function flowCauses(
+  { packet, fate, processFate }: Pick<PathQuestion, "packet" | "fate" | "processFate">,
+  flows: readonly Flow[],
+  timeouts: FlowTimeouts,
+): readonly Cause[] {
   const { protocol, source, destination, port } = packet;
   const allowed = new Set(
     fate.is === "forward" ? fate.endpoints.map((endpoint) => hostPort(endpoint.ip, endpoint.port)) : [hostPort(destination, port)],
@@ -75,10 +80,14 @@ export function flowCauses(packet: AskedPacket, fate: Fate, flows: readonly Flow
   const show = `${tool}-L ${filter}`;
   const [first] = stale;
   if (first !== undefined && protocol !== "TCP") {
+    const wrong =
+      processFate !== undefined
+        ? "past the proxy's process"
+        : `which is ${fate.is === "forward" ? "none of its endpoints now" : "no endpoint any more"}`;
     const went =
       answererOf(first) === hostPort(destination, port)
         ? "untranslated, as before there was an endpoint"
-        : `to ${answererOf(first)}, which is ${fate.is === "forward" ? "none of its endpoints now" : "no endpoint any more"}`;
+        : `to ${answererOf(first)}, ${wrong}`;
     return [
       {
         id: "stale_flow",

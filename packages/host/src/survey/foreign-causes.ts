@@ -147,9 +147,9 @@ function causesOf(table: ForeignTable, passage: Passage, played: Played, way: Ho
       ...deletionOf(played),
     });
   }
-  const isTaken = way.isBySocket === true || (way.isTranslated && (base.hook?.priority ?? 0) <= TRANSLATED_AT);
+  const isTaken = way.isBySocket === true || way.isForProxy === true || (way.isTranslated && (base.hook?.priority ?? 0) <= TRANSLATED_AT);
   if (isNat && played.isTranslated && isTaken) {
-    const what = way.isBySocket === true ? "sends what is for the endpoint elsewhere" : "translates the packet before the proxy does";
+    const what = takenText(way);
     const says = `${at} ${what}${ruleText(played.by?.text)}`;
     causes.push({
       id: "foreign_translation",
@@ -163,6 +163,11 @@ function causesOf(table: ForeignTable, passage: Passage, played: Played, way: Ho
   const isOurs = played.chain !== undefined && isProxyChain(played.chain);
   if (played.is !== "pass" && !isOurs) causes.push(dropCause(table, played, { ...passage, isBySocket: way.isBySocket === true }, base));
   return causes;
+}
+
+function takenText({ isBySocket = false, isForProxy = false }: HookedWay): string {
+  if (isBySocket) return "sends what is for the endpoint elsewhere";
+  return isForProxy ? "sends what is for the proxy's process elsewhere" : "translates the packet before the proxy does";
 }
 
 function untrackedText({ isAnswer }: Passage, isServedAtInput: boolean): string {

@@ -18,6 +18,8 @@ export interface HookedWay {
   readonly isTranslated: boolean;
   /** A program at the client's socket has put the endpoint in the Service's place: `packet` is for the endpoint. */
   readonly isBySocket?: boolean;
+  /** A proxy's process of this host is to get it. */
+  readonly isForProxy?: boolean;
   /** The backend's own rules are in kube-proxy's chains. */
   readonly hasKubeChains?: boolean;
   /** IPVS translates it, behind the input hook: it comes in for an address of this host, which then sends it on as if it were its own. */

@@ -4,7 +4,7 @@
  * @packageDocumentation
  */
 export { diagnose } from "./diagnose.ts";
-export type { Finding } from "./finding.ts";
+export type { Finding, KnownProxy } from "./finding.ts";
 export { bySeverity } from "./finding.ts";
 export { hostSurveyFiles } from "./files.ts";
 export type { SurveyFiles } from "./files.ts";

@@ -1,14 +1,31 @@
 import { hostPort } from "@turnout/core";
-import type { AskedPacket, Cause, Fate } from "@turnout/core";
+import type { Cause } from "@turnout/core";
+import type { PathQuestion } from "./path-question.ts";
 import type { Way } from "./way.ts";
 
-/** Say so where a packet ends on this host, and nothing listens. Pure. A guess: programs at devices may take it before any socket does. */
-export function listenerCauses({ protocol }: AskedPacket, fate: Fate, { endpoint, isListenedTo }: Way): readonly Cause[] {
+/**
+ * Say so where a packet ends on this host, and nothing listens. Pure.
+ *
+ * Edges: a guess, since programs at devices may take it before any socket does; but a proxy that answers itself listens, or serves nobody.
+ */
+export function listenerCauses(
+  { packet: { protocol }, fate, processFate }: Pick<PathQuestion, "packet" | "fate" | "processFate">,
+  { endpoint, isListenedTo }: Way,
+): readonly Cause[] {
   if (isListenedTo !== false) return [];
   const { ip, port } = endpoint;
   const target = `${hostPort(ip, port)}/${protocol}`;
   const lost = protocol === "TCP" ? "connections are refused" : "what is sent there is lost";
   const listeners = `ss -${protocol === "UDP" ? "u" : "t"}lnp 'sport = :${port}'`;
+  if (processFate !== undefined)
+    return [
+      {
+        id: "unanswered",
+        says: `nothing listens at ${target}, where the proxy's process is to answer: ${lost}`,
+        show: [listeners],
+        mend: "start the proxy if it does not run; where it does, turnout status and its log say why it has not this port",
+      },
+    ];
   const common = { id: "unanswered", isSure: false } as const;
   if (fate.is === "forward")
     return [

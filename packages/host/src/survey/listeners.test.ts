@@ -59,14 +59,20 @@ describe("a packet that ends where nothing listens", () => {
   const packet = { protocol: "TCP" } as never;
 
   it("is no Service's, or an endpoint's", () => {
-    const [stranger] = listenerCauses(packet, { is: "pass" }, way(false));
+    const [stranger] = listenerCauses({ packet, fate: { is: "pass" } }, way(false));
     expect(stranger).toMatchObject({ id: "unanswered", isSure: false, show: ["ss -tlnp 'sport = :30999'", "kubectl get services -A"] });
     expect(stranger?.says).toBe("no Service has 10.0.0.1:30999/TCP, and nothing on this host listens there: connections are refused");
-    const [endpoint] = listenerCauses(packet, { is: "forward", endpoints: [] }, way(false));
+    const [endpoint] = listenerCauses({ packet, fate: { is: "forward", endpoints: [] } }, way(false));
     expect(endpoint?.says).toBe("the endpoint 10.0.0.1:30999/TCP is on this host, and nothing listens there: connections are refused");
   });
 
   it("is nothing to say of where something does, or nobody can tell", () => {
-    expect([listenerCauses(packet, { is: "pass" }, way(true)), listenerCauses(packet, { is: "pass" }, way(undefined))]).toEqual([[], []]);
+    const [proxys] = listenerCauses({ packet, fate: { is: "pass" }, processFate: { is: "forward", endpoints: [] } }, way(false));
+    expect(proxys?.says).toContain("where the proxy's process is to answer");
+    expect(proxys).not.toHaveProperty("isSure");
+    expect([
+      listenerCauses({ packet, fate: { is: "pass" } }, way(true)),
+      listenerCauses({ packet, fate: { is: "pass" } }, way(undefined)),
+    ]).toEqual([[], []]);
   });
 });

@@ -1,5 +1,4 @@
-import type { Cause } from "@turnout/core";
-import type { ForeignFindings } from "./foreign-causes.ts";
+import type { Cause, UnjudgedRule } from "@turnout/core";
 
 /** What is wrong alike on the ways to several endpoints is said of the first. */
 export function firstOfEach(found: readonly (readonly Cause[])[]): readonly Cause[] {
@@ -11,8 +10,8 @@ export function firstOfEach(found: readonly (readonly Cause[])[]): readonly Caus
 }
 
 /** A rule that several packets meet is named once. */
-export function distinctRules(found: readonly ForeignFindings[]): ForeignFindings["unjudged"] {
-  const all = found.flatMap(({ unjudged }) => unjudged);
+export function distinctRules(found: readonly { readonly unjudged?: readonly UnjudgedRule[] }[]): readonly UnjudgedRule[] {
+  const all = found.flatMap(({ unjudged = [] }) => unjudged);
   return [...new Map(all.map((rule) => [`${rule.says} ${rule.rule}`, rule])).values()];
 }
 

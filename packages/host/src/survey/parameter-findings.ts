@@ -1,5 +1,4 @@
-import type { IPFamily } from "@turnout/core";
-import type { Finding } from "./finding.ts";
+import type { Finding, KnownProxy } from "./finding.ts";
 import { parameterName } from "./parameters.ts";
 import type { HostSurvey } from "./survey.ts";
 
@@ -9,25 +8,38 @@ const STRICT = 1;
 /** Devices that one line names. */
 const NAMED_MAX = 5;
 /** Bridges whose ports are no pods of Kubernetes. */
-const OTHERS_BRIDGE = /^(?:docker0|br-[0-9a-f]{12}|virbr\d+|podman\d+|lxcbr\d+|ovs-)/;
+const OTHERS_BRIDGE = /^(?:docker0|br-[0-9a-f]{12}|virbr\d+|podman\d+|lxcbr\d+|ovs-|turnout0$|kube-ipvs0$)/;
 
 /** Tell whether a bridge is one whose ports are no pods of Kubernetes, by its name. Pure. */
 export function isOthersBridge(name: string): boolean {
   return OTHERS_BRIDGE.test(name);
 }
 
-/** What kernel parameters say against a service proxy; `served`: families of which Services are in force, as far as is known. Pure. */
-export function parameterFindings(survey: HostSurvey, served: ReadonlySet<IPFamily>): readonly Finding[] {
-  return [...forwarding(survey, served), ...conntrack(survey), ...reversePaths(survey), ...bridges(survey)];
+/** What kernel parameters say against a service proxy. Pure. */
+export function parameterFindings(survey: HostSurvey, proxy: KnownProxy): readonly Finding[] {
+  return [
+    ...forwarding(survey, proxy),
+    ...conntrack(survey),
+    ...reversePaths(survey),
+    // A process answers by the connection that it was asked by.
+    ...(proxy.answersItself ? [] : bridges(survey)),
+  ];
 }
 
-function forwarding({ parameters, addresses }: HostSurvey, served: ReadonlySet<IPFamily>): readonly Finding[] {
+/** What is lost where nothing is forwarded. */
+const LOST = "what is for an endpoint in a pod, or on another node, is dropped";
+const LOST_BESIDE =
+  "what pods send to pods elsewhere, and to other hosts, is dropped. Services don't need it, as the proxy's process answers them";
+
+function forwarding({ parameters, addresses }: HostSurvey, { served, answersItself }: KnownProxy): readonly Finding[] {
   const findings: Finding[] = [];
+  const lost = answersItself ? LOST_BESIDE : LOST;
+  const severity = answersItself ? "risk" : "fault";
   if (parameters.forwardsIPv4 === 0)
     findings.push({
       id: "ipv4-forwarding-off",
-      severity: "fault",
-      what: "this host forwards no IPv4 packets: what is for an endpoint in a pod, or on another node, is dropped",
+      severity,
+      what: `this host forwards no IPv4 packets: ${lost}`,
       because: `${parameterName("forwardsIPv4")} is 0`,
       mend: "sysctl -w net.ipv4.ip_forward=1 (and keep it in /etc/sysctl.d)",
     });
@@ -37,9 +49,9 @@ function forwarding({ parameters, addresses }: HostSurvey, served: ReadonlySet<I
   if (parameters.forwardsIPv6 === 0 && (isServed || global !== undefined))
     findings.push({
       id: "ipv6-forwarding-off",
-      severity: isServed ? "fault" : "note",
+      severity: isServed ? severity : "note",
       what: isServed
-        ? "this host forwards no IPv6 packets: what is for an endpoint in a pod, or on another node, is dropped"
+        ? `this host forwards no IPv6 packets: ${lost}`
         : "this host forwards no IPv6 packets: that is a fault if the cluster has IPv6 Services",
       because: `${parameterName("forwardsIPv6")} is 0, and ${isServed ? "the proxy serves IPv6 Services" : `${global?.link} has ${global?.ip}`}`,
       mend: "sysctl -w net.ipv6.conf.all.forwarding=1 (where addresses come from router advertisements, set accept_ra=2 first)",

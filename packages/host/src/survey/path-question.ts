@@ -9,6 +9,10 @@ export interface PathQuestion {
   readonly hasKubeChains: boolean;
   /** IPVS serves Services: their addresses are this host's own, and what comes in for them is sent on as if this host sent it. */
   readonly servesAtInput: boolean;
+  /** The proxy's process answers: Services' addresses are on a device of this host, and it opens connections of its own to endpoints. */
+  readonly answersItself: boolean;
+  /** What that process is to do for it, where this is about the packet that comes to the process; absent: it is for whomever its address says. */
+  readonly processFate?: Fate;
   /** Programs at devices have told conntrack what becomes of a packet before any chain sees it. */
   readonly translatesAtDevices: boolean;
   /** Of the packet mark; undefined: the backend asks for masquerade otherwise. */

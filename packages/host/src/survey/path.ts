@@ -1,5 +1,6 @@
 import type { AskedPacket, Cause, Exec, Fate, FateEndpoint, Step, Survey } from "@turnout/core";
 import type { Netlink } from "../netlink/netlink.ts";
+import { answeredHere, arrivingQuestion, isAnsweredHere, notHere, openedQuestion } from "./answered-here.ts";
 import { leftToLocal } from "./left-to-local.ts";
 import { bridgeCauses } from "./bridge-causes.ts";
 import { counterCauses, counterNotes, readCounters } from "./counter-causes.ts";
@@ -39,6 +40,20 @@ const ENDPOINTS_MAX = 3;
  * @throws {ProxyError} what `ip` fails with.
  */
 export async function surveyPath(tools: PathTools, question: PathQuestion, signal: AbortSignal): Promise<Survey> {
+  if (!isAnsweredHere(question)) return await surveyWays(tools, question, signal);
+  const { family, destination } = question.packet;
+  // Both connections meet the same rules.
+  const both = { ...tools, foreign: tools.foreign ?? readForeignTables(tools, family, signal) };
+  const [arriving, opened, route] = await Promise.all([
+    surveyWays(both, arrivingQuestion(question), signal),
+    surveyWays(both, openedQuestion(question), signal),
+    routeFor(tools.exec, family, { to: destination }, signal),
+  ]);
+  return route.is === "way" && route.isLocal ? answeredHere(arriving, opened) : notHere(arriving, question.packet);
+}
+
+/** Of packets that are forwarded, or end here. */
+async function surveyWays(tools: PathTools, question: PathQuestion, signal: AbortSignal): Promise<Survey> {
   const { packet, fate } = question;
   const sent = await routeBefore(tools.exec, question, signal);
   if (sent?.is === "none" && sent.why !== "other") return await unreachable(tools.exec, packet, signal);
@@ -60,13 +75,13 @@ export async function surveyPath(tools: PathTools, question: PathQuestion, signa
   const goesOn = fate.is === "forward" || fate.is === "pass";
   const foreignOnes = shared(ruled.map(({ causes }) => causes));
   if (fate.is === "forward" && fate.isHostAddress === true && foreignOnes.some(({ id }) => id === "untracked"))
-    return leftToLocal(packet, await surveyPath(tools, { ...question, fate: { is: "pass" } }, signal));
+    return leftToLocal(packet, await surveyWays(tools, { ...question, fate: { is: "pass" } }, signal));
   const isTranslated = fate.is === "forward" && !isBySocket(fate);
   const bridged = isTranslated
     ? firstOfEach(ways.map((way) => [...bridgeCauses(packet, way, facts), ...hairpinCauses(packet, way, facts)]))
     : [];
-  const unheard = ways.map((way, index) => (ruled[index]?.isTranslated === true ? [] : listenerCauses(packet, fate, way)));
-  const lostSender = senderCauses(packet, fate, ways);
+  const unheard = ways.map((way, index) => (ruled[index]?.isTranslated === true ? [] : listenerCauses(question, way)));
+  const lostSender = senderCauses(packet, question.processFate ?? fate, ways);
   const taken = fate.is === "forward" ? takenCauses(ways, question.hostAddresses) : [];
   return {
     steps: goesOn ? waySteps(packet, ways).map((step) => ({ ...step, isOfWay: true })) : [],
@@ -89,7 +104,7 @@ export async function surveyPath(tools: PathTools, question: PathQuestion, signa
             ...firstOfEach(unheard),
           ]
         : foreignOnes),
-      ...flowCauses(packet, fate, flows, timeouts).filter(({ id }) => id !== "stale_flow" || !isAtInput(question)),
+      ...flowCauses(question, flows, timeouts).filter(({ id }) => id !== "stale_flow" || !isAtInput(question)),
       ...proxyCauses(question, foreign),
       ...counterCauses(counters),
     ],
@@ -119,10 +134,13 @@ async function readQueues(read: ReadFile): Promise<HookedPacket["isQueueServed"]
   return (queue) => served.has(String(queue));
 }
 
-/** kube-proxy's chains serve the address beside the backend's own rules. */
-function proxyCauses({ packet, hasKubeChains }: PathQuestion, { tables, proxyTables }: ForeignTables): readonly Cause[] {
-  const mend = "see that only one proxy runs here, then restart this one: it removes what others left (unless told --keep-other-rules)";
-  const [table] = hasKubeChains ? proxyTables : [];
+/** Another proxy's rules serve the address beside the backend's own. */
+function proxyCauses({ packet, hasKubeChains, answersItself }: PathQuestion, { tables, proxyTables }: ForeignTables): readonly Cause[] {
+  const mend = answersItself
+    ? "packets go by these rules before they come to the process that answers here, and it removes none. See which proxy they are of, and end it where it runs: turnout doctor; then remove what it left: turnout cleanup --backend NAME"
+    : "see that only one proxy runs here, then restart this one: it removes what others left (unless told --keep-other-rules)";
+  // Where the backend has no table of its own, each is another's.
+  const [table] = hasKubeChains || answersItself ? proxyTables : [];
   if (table !== undefined)
     return [
       {

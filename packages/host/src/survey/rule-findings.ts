@@ -1,10 +1,10 @@
 import { FAMILIES } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
+import { deviceGroups } from "./device-groups.ts";
 import { bySeverity } from "./finding.ts";
-import type { Finding } from "./finding.ts";
+import type { Finding, KnownProxy } from "./finding.ts";
 import { isProxyChain } from "./foreign-tables.ts";
 import { tableOfIptables, tableOfNft } from "./listed-tables.ts";
-import { isOthersBridge } from "./parameter-findings.ts";
 import type { ForeignChain, ForeignRule, ForeignTable } from "./rules/rule.ts";
 import { newPacket, translatingRules, verdictOf } from "./rules/verdict.ts";
 import type { Unmarked, Verdict } from "./rules/verdict.ts";
@@ -16,8 +16,8 @@ const DSTNAT = -100;
 const NAMED_MAX = 4;
 
 /** What foreign rules say against a service proxy: what they drop, and what they translate first. Pure. */
-export function ruleFindings(survey: HostSurvey): readonly Finding[] {
-  const found = drops(survey);
+export function ruleFindings(survey: HostSurvey, proxy: KnownProxy): readonly Finding[] {
+  const found = drops(survey, proxy);
   return [...found, ...(found.length === 0 ? selective(survey) : []), ...translatesFirst(survey)];
 }
 
@@ -64,8 +64,8 @@ interface Called {
   readonly families: readonly IPFamily[];
   /** Name a chain of that table, e.g. `chain inet firewalld filter_FORWARD`. */
   readonly nameOf: (chain: string) => string;
-  /** The command that lets through what was translated for a Service. */
-  readonly accept: string;
+  /** The command that lets through what a match fits, in iptables' words or nft's. */
+  readonly acceptOf: (match: Readonly<Record<"iptables" | "nft", string>>) => string;
 }
 
 /** What can't pass is lost: by hook, who sends or gets that. */
@@ -78,71 +78,109 @@ const CONCERNED: Readonly<Record<string, string>> = {
   ingress: "packets that come by a device",
 };
 
+/** The same where a process answers Services. */
+const CONCERNED_OF_PROCESS: typeof CONCERNED = {
+  ...CONCERNED,
+  input: "packets to this host itself: all that is for Services, which the proxy's process answers, and what endpoints answer it",
+  forward: "packets of pods to pods and to other hosts; none of Services, which the proxy's process answers",
+  output: "packets that this host sends itself: to endpoints, and answers to clients, as the proxy's process does",
+};
+
+/** Where a packet of a device can be told by it. */
+const DEVICES_AT: Readonly<Record<string, readonly ("inDevice" | "outDevice")[]>> = {
+  prerouting: ["inDevice"],
+  forward: ["inDevice", "outDevice"],
+  postrouting: ["outDevice"],
+};
+/** The same where a process answers Services: nothing of them is forwarded. */
+const DEVICES_AT_OF_PROCESS: typeof DEVICES_AT = {
+  prerouting: ["inDevice"],
+  input: ["inDevice"],
+  output: ["outDevice"],
+  postrouting: ["outDevice"],
+};
+
 /** Hooks where the destination is still the Service's. */
 const BEFORE_TRANSLATION: ReadonlySet<string> = new Set(["prerouting", "ingress"]);
 
-function drops(survey: HostSurvey): readonly Finding[] {
+function drops(survey: HostSurvey, proxy: KnownProxy): readonly Finding[] {
   const families = familiesOf(survey);
   const called = [...calledByNft(survey), ...calledByIptables(survey)].filter(({ hook }) => hook in CONCERNED);
   return called.flatMap((one) => {
     const asked = families.filter((family) => one.families.includes(family));
-    const [first] = bySeverity(asked.flatMap((family) => dropsAll(one, mildest(one, asksOf(family, one)))));
+    const [first] = bySeverity(asked.flatMap((family) => dropsAll(one, mildest(one, asksOf(family, one, proxy)), proxy)));
     // What is dropped whatever its device is said once.
-    const ofDevices = one.hook === "forward" && first?.severity !== "fault" ? dropsOfDevices(one, asked, survey) : [];
+    const ofDevices = first?.severity === "fault" ? [] : dropsOfDevices(one, asked, survey, proxy);
     return [...(first === undefined ? [] : [first]), ...ofDevices];
   });
 }
 
-function dropsAll({ hook, nameOf, accept }: Called, { is, chain = "", rule }: Verdict): readonly Finding[] {
-  const isInput = hook === "input";
-  // A firewall that lets some things in is what firewalls are for; of packets to pods it can't know.
-  if (is === "through" || (is === "some" && hook !== "forward")) return [];
+function dropsAll(one: Called, { is, chain = "", rule }: Verdict, proxy: KnownProxy): readonly Finding[] {
+  const { hook, nameOf } = one;
+  const [needed, beside] = proxy.answersItself ? ["input", "forward"] : ["forward", "input"];
+  // A firewall that lets some things in is what firewalls are for; of packets of Services it can't know.
+  if (is === "through" || (is === "some" && hook !== needed)) return [];
   const isAll = is === "none";
+  const unlessKnown = proxy.answersItself
+    ? "packets to this host unless they know them: Services are answered, and endpoints heard, only where somebody told it so"
+    : "forwarded packets unless they know them: pods and Services are reached only where somebody told it so";
   return [
     {
       id: `drops-${hook}`,
-      severity: isAll && !isInput ? "fault" : "risk",
+      severity: isAll && hook !== beside ? "fault" : "risk",
       what: isAll
-        ? `another program's rules drop every new connection there: ${CONCERNED[hook] ?? hook}`
-        : "another program's rules drop forwarded packets unless they know them: pods and Services are reached only where somebody told it so",
+        ? `another program's rules drop every new connection there: ${(proxy.answersItself ? CONCERNED_OF_PROCESS : CONCERNED)[hook] ?? hook}`
+        : `another program's rules drop ${unlessKnown}`,
       because: `${nameOf(chain)} ${rule === undefined ? "has the policy drop" : `ends with a rule that drops all: ${rule.text}`}`,
       // Nothing is translated yet: only what drops can be taken away.
-      mend: BEFORE_TRANSLATION.has(hook) ? (rule?.deletion ?? `give ${nameOf(chain)} the policy accept`) : accept,
+      mend: BEFORE_TRANSLATION.has(hook) ? (rule?.deletion ?? `give ${nameOf(chain)} the policy accept`) : acceptText(one, proxy),
     },
   ];
 }
 
+/** What lets Services through: what was translated for them; of a process' packets the kernel knows no such thing. */
+function acceptText({ hook, acceptOf }: Called, { answersItself }: KnownProxy): string {
+  if (!answersItself)
+    return `${acceptOf({ iptables: "-m conntrack --ctstate DNAT", nft: "ct status dnat" })} (lets through what a Service was asked for; better: tell that firewall)`;
+  const asked = "turnout why FROM TO:PORT says of one packet what lets it through";
+  if (hook !== "input") return asked;
+  const known = acceptOf({ iptables: "-m conntrack --ctstate RELATED,ESTABLISHED", nft: "ct state established,related" });
+  const ports = acceptOf({ iptables: "-p tcp --dport 30000:32767", nft: "tcp dport 30000-32767" });
+  return `accept answers, node ports, and likewise the ranges of Services' addresses: ${known}; ${ports}. Or ${asked}`;
+}
+
 /** Devices behind which there are other hosts or many pods, and that nothing is forwarded from or to. */
-function dropsOfDevices(one: Called, families: readonly IPFamily[], { uplinks, devices }: HostSurvey): readonly Finding[] {
-  const bridges = devices.filter(({ kind, name }) => kind === "bridge" && !isOthersBridge(name)).map(({ name }) => name);
-  const ways = [...new Set([...uplinks, ...bridges])].flatMap((device) => [
-    { device, says: `come by ${device}`, known: { inDevice: device } },
-    { device, says: `leave by ${device}`, known: { outDevice: device } },
-  ]);
-  const lost = ways.flatMap(({ device, says, known }) => {
-    const verdicts = families.map((family) => mildest(one, asksOf(family, one, known)));
-    const verdict = verdicts.find(({ is }) => is === "none");
-    return verdict === undefined ? [] : [{ device, says, verdict }];
+function dropsOfDevices(one: Called, families: readonly IPFamily[], survey: HostSurvey, proxy: KnownProxy): readonly Finding[] {
+  const verdictOfDevice = (known: Partial<Unmarked>): Verdict | undefined =>
+    families.map((family) => mildest(one, asksOf(family, one, proxy, known))).find(({ is }) => is === "none");
+  const lost = ((proxy.answersItself ? DEVICES_AT_OF_PROCESS : DEVICES_AT)[one.hook] ?? []).flatMap((side) => {
+    const verb = side === "inDevice" ? "come by" : "leave by";
+    return deviceGroups(survey).flatMap(({ devices, named }) => {
+      const verdicts = devices.map((device) => verdictOfDevice({ [side]: device }));
+      const [verdict] = verdicts;
+      return verdict === undefined || verdicts.includes(undefined) ? [] : [{ says: `${verb} ${named}`, verdict }];
+    });
   });
   const byPlace = Map.groupBy(lost, ({ verdict }) => verdict.rule ?? verdict.chain);
   return [...byPlace.values()].map((all) => {
     const [{ verdict: { chain = "", rule } } = { verdict: {} as Verdict }] = all;
     const said = all.map(({ says }) => says);
     const more = said.length > NAMED_MAX ? `, and ${said.length - NAMED_MAX} more` : "";
+    const accept = BEFORE_TRANSLATION.has(one.hook) ? `give ${one.nameOf(chain)} the policy accept` : acceptText(one, proxy);
     return {
       id: "drops-device",
       severity: "fault",
       what: `another program's rules drop every new connection whose packets ${said.slice(0, NAMED_MAX).join(" or ")}${more}: that is all traffic of pods and Services with what is behind it`,
       because: `${one.nameOf(chain)} ${rule === undefined ? "has the policy drop, and no rule accepts them" : `has the rule ${rule.text}`}`,
-      mend: rule === undefined ? one.accept : `${rule.deletion}; or ${one.accept}`,
+      mend: rule === undefined ? accept : `${rule.deletion}; or ${accept}`,
     };
   });
 }
 
 /** Packets that are asked with: one of which nothing is known, and one that a Service translates. */
-function asksOf(family: IPFamily, { hook }: Called, known: Partial<Unmarked> = {}): readonly Unmarked[] {
+function asksOf(family: IPFamily, { hook }: Called, { answersItself }: KnownProxy, known: Partial<Unmarked> = {}): readonly Unmarked[] {
   const packet = { ...newPacket(family), ...known };
-  return BEFORE_TRANSLATION.has(hook) ? [packet] : [packet, { ...packet, isTranslated: true }];
+  return answersItself || BEFORE_TRANSLATION.has(hook) ? [packet] : [packet, { ...packet, isTranslated: true }];
 }
 
 /** What passes once a Service has translated it is not against Services. */
@@ -175,7 +213,7 @@ function calledByNft({ chains }: HostSurvey): readonly Called[] {
               hook: chain.hook.at,
               families: FAMILIES_OF[family] ?? [],
               nameOf: (one: string): string => `chain ${table.place} ${one}`,
-              accept: `nft insert rule ${table.place} ${chain.name} ct status dnat accept (lets through what a Service was asked for; better: tell that firewall)`,
+              acceptOf: ({ nft }) => `nft insert rule ${table.place} ${chain.name} ${nft} accept`,
             },
           ],
     );
@@ -197,7 +235,7 @@ function calledByIptables({ iptables }: HostSurvey): readonly Called[] {
             hook: chain.hook.at,
             families: [listed.family],
             nameOf: (one: string): string => `${tool} chain ${one} of table ${listed.table}`,
-            accept: `${tool} -t ${listed.table} -I ${chain.name} -m conntrack --ctstate DNAT -j ACCEPT (lets through what a Service was asked for)`,
+            acceptOf: ({ iptables: match }) => `${tool} -t ${listed.table} -I ${chain.name} ${match} -j ACCEPT`,
           },
         ];
       });

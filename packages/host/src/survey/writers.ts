@@ -64,6 +64,7 @@ const SIGNATURES: readonly Signature[] = [
     kind: "proxy",
     process: /^(?:MainThread|node|turnout.*)$/,
     command: /(?:@turnout|packages)\/(?:cli\/\S*main\.[jt]s .*\brun\b|backend-[\w-]+\/\S*main\.[jt]s)/,
+    device: /^turnout0$/,
     chain: new RegExp(`^${MARKER_CHAIN}$`),
     table: OWN_TABLE,
   },

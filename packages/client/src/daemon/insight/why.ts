@@ -59,7 +59,8 @@ export async function whyReply({ query }: HttpRequest, proxy: ProxyView, signal:
       ? {}
       : { survey: (fate: Fate, stop: AbortSignal) => survey(whole, fate, { hostAddresses: own, masqueradeBit, podCIDRs }, stop) };
   const backend = { name: proxy.module.name, family: view.backend, host };
-  const answer = await explainPacket({ packet: whole, state, backend, isOfProxy: true, ...surveyed }, signal);
+  const inProcess = proxy.module.residence === "process" ? { isInProcess: true as const } : {};
+  const answer = await explainPacket({ packet: whole, state, backend, isOfProxy: true, ...inProcess, ...surveyed }, signal);
   return jsonReply(200, { ...answer, masqueradeBit, podCIDRs });
 }
 
