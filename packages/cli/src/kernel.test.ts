@@ -117,4 +117,29 @@ describe("the command on a real kernel", needs("root", "netns", "nft", "ip", "ip
       nft list tables | sort`);
     expect(outcome).toMatchObject({ code: 0, out: "200 \n200 nftables\nexit 0\ntable ip turnout\ntable ip6 turnout\n" });
   });
+
+  test("acts of a foreign hand that come closely are all in the log: three singly, and how many more there were, with the last one", async () => {
+    const outcome = await inNamespace(`
+      $T run $F --logging-format json 2>log & proxy=$!
+      until_there() { for i in $(seq 1 400); do "$@" >/dev/null 2>&1 && return; sleep 0.05; done; echo "never: $*"; }
+      until_there eval 'grep -c "first sync done" log | grep -qx 2'
+      element() { nft get element ip turnout services '{ 10.96.0.10 . tcp . 80 }'; }
+      for i in 1 2 3 4 5; do until_there element; sleep 0.1; nft delete element ip turnout services '{ 10.96.0.10 . tcp . 80 }'; done
+      until_there element
+      nft flush chain ip turnout nat-prerouting
+      until_there eval 'nft list chain ip turnout nat-prerouting | grep dispatch'
+      sleep 0.1
+      kill -TERM $proxy; wait $proxy; echo "exit $?"
+      grep "another program" log`);
+    expect(outcome).toMatchObject({ code: 0 });
+    const [exit, ...lines] = outcome.out.trimEnd().split("\n");
+    const told = lines.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>);
+    expect(exit).toBe("exit 0");
+    expect(told.map(({ msg }) => msg)).toEqual([
+      ...Array.from({ length: 3 }, () => "another program changed Turnout's objects; they were repaired"),
+      "another program keeps changing Turnout's objects; they are repaired in at most a tenth of the time",
+    ]);
+    expect(told[3]).toMatchObject({ family: "IPv4", times: 3, what: expect.stringMatching(/^nft \(pid \d+\).*; nft \(pid/) as unknown });
+    expect(told[3]?.["last"]).toMatch(/^nft \(pid \d+\) changed table ip turnout: changed chain nat-prerouting /);
+  });
 });

@@ -98,7 +98,8 @@ export class EventQueue {
   }
 
   async #send({ event, atNs, count }: Waiting, sender: EventSender, log: Log, signal: AbortSignal): Promise<void> {
-    const note = count === 1 ? event.note : `${event.note} (the last of ${count} within a minute)`;
+    // First, because a long note is cut.
+    const note = count === 1 ? event.note : `${count} of these since the last event, the last one: ${event.note}`;
     const error = await sendEvent(eventObject(this.#source, { ...event, note }, atNs), event.service?.namespace, sender, signal);
     if (signal.aborted) return;
     if (this.#leftOut > 0) log.info("too many events at once; some were left out", { count: this.#leftOut });

@@ -102,7 +102,7 @@ it("one event about a matter is sent each minute, the last of more; other matter
   still.advance(55_000);
   expect(notes()).toEqual(["nft (pid 7)", "another matter"]);
   await eventually(() => (still.advance(200), api.objects("Event").length === 3));
-  expect(notes()).toContain("nft (pid 9) (the last of 2 within a minute)");
+  expect(notes()).toContain("2 of these since the last event, the last one: nft (pid 9)");
 });
 
 it("a note is cut after the bytes that the API takes, and no character is", async () => {

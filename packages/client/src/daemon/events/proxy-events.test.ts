@@ -62,8 +62,9 @@ describe("rules that others changed", () => {
     expect(foreignChangeEvent("IPv4", { who: "nft (pid 7)", objects: 3, some }).note).toBe(
       "Turnout's rules for IPv4 were changed and are repaired (3 objects): nft (pid 7); removed service TCP 10.96.0.1:80 (shop/cart:http/TCP), …",
     );
-    expect(foreignChangeEvent("IPv6", { who: "nft (pid 7)", objects: 1, some: [] }).note).toBe(
-      "Turnout's rules for IPv6 were changed and are repaired (1 object): nft (pid 7)",
-    );
+    expect(foreignChangeEvent("IPv6", { who: "nft (pid 7)", objects: 1, some: [] })).toMatchObject({
+      note: "Turnout's rules for IPv6 were changed and are repaired (1 object): nft (pid 7)",
+      matter: "IPv6",
+    });
   });
 });

@@ -85,7 +85,9 @@ export function foreignChangeEvent(family: IPFamily, { who, objects, some }: Tol
   const count = objects === 1 ? "1 object" : `${objects} objects`;
   // Last, because a long note is cut.
   const what = some.length === 0 ? "" : `; ${some.join(", ")}${objects > some.length ? ", …" : ""}`;
-  return eventOf("RulesChangedByOthers", `Turnout's rules for ${family} were changed and are repaired (${count}): ${who}${what}`);
+  const note = `Turnout's rules for ${family} were changed and are repaired (${count}): ${who}${what}`;
+  // One command may change both families, and of one matter only the last event is sent.
+  return { ...eventOf("RulesChangedByOthers", note), matter: family };
 }
 
 function eventOf(reason: EventReason, note: string): ProxyEvent {

@@ -2,10 +2,10 @@ import type { Clock, IPFamily, Log } from "@turnout/core";
 
 /** So many changes in a row are told singly. */
 const SINGLE_LINES = 3;
-/** After this long without a change, in ms, the next one is told singly again. */
-const QUIET_MS = 60_000;
-/** A quarrel that goes on is told again after this long, in ms: who looks at the last lines of the log must find it. */
-const REMIND_MS = 60_000;
+/** Further ones are told together, this long after the first of them, in ms. After as long without any they are told singly again. */
+const HELD_MS = 60_000;
+/** So many are named of those who made what is told together. */
+const NAMED_MAX = 3;
 const NOBODY = "no process was seen; the comparison found it";
 
 /** What came of a repair. */
@@ -25,15 +25,25 @@ export interface QuarrelLogOptions {
   readonly log: Log;
   /** Hears of each difference: who made it, as far as the host tells, of how many objects, and what was done to some of them. */
   readonly onChange: (who: string, objects: number, some: readonly string[]) => void;
+  /** What is held back is told when it aborts. */
+  readonly signal: AbortSignal;
 }
 
-/** Tells of changes that somebody made to what is ours, and only of those: each at first, and once a minute how many while they go on. */
+/** Changes that are told together. */
+interface Held {
+  times: number;
+  objects: number;
+  /** Whoever made one, the last one last. */
+  readonly who: Set<string>;
+  last: string;
+}
+
+/** Tells of changes that somebody made to what is ours, and only of those: the first at once, and those that follow closely once a minute. */
 export class QuarrelLog {
   readonly #options: QuarrelLogOptions;
   #changes = 0;
-  #untold = 0;
   #lastMs = Number.NEGATIVE_INFINITY;
-  #toldMs = Number.NEGATIVE_INFINITY;
+  #held: Held | undefined;
 
   constructor(options: QuarrelLogOptions) {
     this.#options = options;
@@ -47,25 +57,50 @@ export class QuarrelLog {
       return;
     }
     const nowMs = clock.nowMs();
-    if (nowMs - this.#lastMs > QUIET_MS) this.#changes = 0;
+    if (nowMs - this.#lastMs > HELD_MS) this.#changes = 0;
     this.#lastMs = nowMs;
     this.#changes += 1;
-    const fields = { family, what: what ?? NOBODY, objects: drifted, some: some.join(", ") };
-    onChange(what ?? NOBODY, drifted, some);
-    if (this.#changes <= SINGLE_LINES) {
-      this.#untold = 0;
-      log.warn("another program changed Turnout's objects; they were repaired", fields);
-      return;
-    }
-    this.#untold += 1;
-    if (this.#changes > SINGLE_LINES + 1 && nowMs - this.#toldMs < REMIND_MS) return;
-    const hint = "is another proxy running in this network namespace? stop one of them";
-    log.warn("another program keeps changing Turnout's objects; they are repaired in at most a tenth of the time", {
-      ...fields,
-      times: this.#untold,
-      hint,
-    });
-    this.#toldMs = nowMs;
-    this.#untold = 0;
+    const who = what ?? NOBODY;
+    onChange(who, drifted, some);
+    if (this.#changes > SINGLE_LINES) this.#hold(who, drifted, some.join(", "));
+    else
+      log.warn("another program changed Turnout's objects; they were repaired", {
+        family,
+        what: who,
+        objects: drifted,
+        some: some.join(", "),
+      });
   }
+
+  #hold(who: string, objects: number, some: string): void {
+    if (this.#held === undefined) void this.#tellLater();
+    const held = (this.#held ??= { times: 0, objects: 0, who: new Set(), last: "" });
+    held.times += 1;
+    held.objects += objects;
+    held.who.delete(who);
+    held.who.add(who);
+    held.last = some === "" ? who : `${who}: ${some}`;
+  }
+
+  async #tellLater(): Promise<void> {
+    const { family, clock, log, signal } = this.#options;
+    await clock.sleep(HELD_MS, signal);
+    const held = this.#held;
+    this.#held = undefined;
+    if (held === undefined) return;
+    const { times, objects, who, last } = held;
+    log.warn("another program keeps changing Turnout's objects; they are repaired in at most a tenth of the time", {
+      family,
+      times,
+      what: namesText([...who]),
+      objects,
+      last,
+      hint: "what was not told singly is counted here. Is another proxy running in this network namespace? Stop one of them",
+    });
+  }
+}
+
+function namesText(names: readonly string[]): string {
+  const others = names.length - NAMED_MAX;
+  return `${names.slice(-NAMED_MAX).join("; ")}${others > 0 ? `; and ${others} more` : ""}`;
 }

@@ -146,17 +146,53 @@ describe("somebody's changes", () => {
     expect(audits.length).toBeGreaterThan(600 / 45);
   });
 
-  test("a quarrel is told three times, then each minute with how often", async () => {
+  test("a quarrel is told three times, then each minute with how often, by whom, and what came last", async () => {
     await quarrel(180_000, 20);
-    expect(
-      warnings()
-        .slice(0, 3)
-        .every((line) => line.includes("they were repaired")),
-    ).toBe(true);
-    expect(warnings()[3]).toContain("another program keeps changing Turnout's objects; they are repaired in at most a tenth of the time");
-    expect(warnings()[3]).toContain("is another proxy running");
-    expect(warnings()).toHaveLength(3 + 3);
-    expect(Number(/times=(\d+)/.exec(warnings()[4] ?? "")?.[1])).toBeGreaterThan(100);
+    const [first, second, third, ...together] = warnings();
+    for (const line of [first, second, third]) expect(line).toContain("they were repaired");
+    expect(together).toHaveLength(2);
+    for (const line of together)
+      expect(line).toContain("another program keeps changing Turnout's objects; they are repaired in at most a tenth of the time");
+    expect(together[0]).toContain("Is another proxy running");
+    expect(together.map((line) => Number(/ times=(\d+) /.exec(line)?.[1])).every((times) => times > 100)).toBe(true);
+  });
+
+  describe("acts by hand, one after another and then no more", () => {
+    const act = async (pid: number, objects = 1): Promise<void> => {
+      pacer.changed({ what: `nft (pid ${pid})` });
+      await clock.advance(20);
+      pacer.synced({ full: true, mended: false, durationMs: 20, drifted: objects, driftedSome: [`removed chain ${pid}`] });
+      await clock.advance(2_980);
+    };
+    const TOGETHER =
+      "times=4 what=nft (pid 5); nft (pid 6); nft (pid 7); and 1 more objects=13 last=nft (pid 7): removed chain 7 hint=what was not told singly";
+
+    beforeEach(async () => {
+      for (let pid = 1; pid <= 6; pid += 1) await act(pid);
+      await act(7, 10);
+    });
+
+    test("are all told: those after the third within a minute, in one line, although nothing more happens", async () => {
+      expect(warnings().map((line) => / some=(.*)$/.exec(line)?.[1])).toEqual(["removed chain 1", "removed chain 2", "removed chain 3"]);
+      await clock.advance(48_100);
+      expect(warnings()).toHaveLength(4);
+      expect(warnings()[3]).toContain(TOGETHER);
+      await clock.advance(600_000);
+      expect(warnings()).toHaveLength(4);
+    });
+
+    test("are told when the proxy ends, if it is before that", async () => {
+      stop.abort();
+      await flushPromises();
+      expect(warnings()).toHaveLength(4);
+      expect(warnings()[3]).toContain(TOGETHER);
+    });
+
+    test("the next after a quiet minute is told singly", async () => {
+      await clock.advance(60_000);
+      await act(8);
+      expect(warnings()[4]).toContain("some=removed chain 8");
+    });
   });
 
   test("nothing is repaired after the end", async () => {
