@@ -77,3 +77,31 @@ describe("turnout why that reads everything itself", needs("root", "netns", "nft
     });
   });
 });
+
+describe("the why of the page", needs("root", "netns", "nft>=1.0.1", "ip", "iptables-legacy"), () => {
+  it("says first what the proxy has no right to read, with the command that names the culprit there, and knows the host", async () => {
+    const ask = (query: string): string =>
+      `$N -e 'fetch("http://127.0.0.1:10249/turnout/why?protocol=TCP&output=text&${query}").then((r) => r.text()).then(console.log)'`;
+    const { out } = await scriptInNamespace(
+      directory,
+      `ip link add pods type veth peer name inside; ip link set pods up; ip link set inside up; ip address add 10.1.0.1/16 dev pods; sysctl -qw net.ipv4.ip_forward=1
+      iptables-legacy -A FORWARD -p tcp --dport 8080 -j DROP
+      $T run ${FLAGS} --web-page ${RUN} & P=$!
+      may_read() { [ $((0x$(sed -n 's/^CapEff:[[:space:]]*//p' /proc/$P/status) >> 13 & 1)) = 1 ]; }
+      until $T status >/dev/null 2>&1 && ! may_read; do kill -0 $P || exit 9; sleep 0.2; done
+      ${ask("from=10.1.1.9&to=10.96.0.10:80")}; echo ==
+      $T why 10.1.1.9 10.96.0.10:80; echo ==
+      ${ask("from=host&to=10.96.0.10:80")} | head -1; echo ==
+      $T why host 10.96.0.10:80 | head -1
+      kill -KILL $P`,
+    );
+    const [page = "", command = "", ofPage, ofCommand] = out.split("==\n");
+    expect(page).toMatch(
+      /\n\ncould NOT be read by the proxy: foreign rules \(iptables-legacy\): [^]*\nto ask with all rights, as root on node node1:\n {2}turnout why 10\.1\.1\.9 10\.96\.0\.10:80\n\n {2}1 /,
+    );
+    expect(page).not.toContain("foreign_drop");
+    expect(command).toContain("culprit: iptables-legacy table filter, chain FORWARD, drops the packet");
+    expect(ofPage).toBe(ofCommand);
+    expect(ofPage).toMatch(/^TCP from \S+ to 10\.96\.0\.10:80\/TCP, as node node1 sees it \(nft\)$/m);
+  });
+});

@@ -28,10 +28,14 @@ function age(ms) {
   return `${Math.floor(seconds / 86_400)} d`;
 }
 
-async function ask(path) {
+async function reply(path) {
   const response = await fetch(path, { cache: "no-store" });
   if (!response.ok) throw new Error((await response.text()).trim() || `the proxy answered ${response.status}`);
-  return await response.json();
+  return response;
+}
+
+async function ask(path) {
+  return await (await reply(path)).json();
 }
 
 // State
@@ -224,42 +228,15 @@ async function why(form) {
   answer.hidden = false;
   answer.textContent = "asking…";
   try {
-    answer.textContent = whyText(await ask(`why?${whyQuery(new FormData(form))}`));
+    answer.textContent = await (await reply(`why?${whyQuery(new FormData(form))}`)).text();
   } catch (error) {
     answer.textContent = error.message;
   }
 }
 
-/** The address and the port are asked for apart. */
 function whyQuery(said) {
-  const [, bracketed, plain, port] = /^(?:\[(.*)\]|(.*)):(\d+)$/.exec(String(said.get("to")).trim()) ?? [];
-  return new URLSearchParams({
-    from: String(said.get("from")).trim(),
-    to: bracketed ?? plain ?? String(said.get("to")).trim(),
-    port: port ?? "",
-    protocol: said.get("protocol"),
-  });
-}
-
-/** What happens to the packet step by step, then what is to blame, and what mends it. */
-function whyText({ steps, causes, unjudged, notes = [], unseen }) {
-  const lines = steps.map(({ says, rule }, index) => `${index + 1}. ${says}${rule === undefined ? "" : ` [${rule}]`}`);
-  const blamed = causes.flatMap(({ says, show = [], mend, commands = [], isSure }) => [
-    `${isSure === false ? "maybe" : "culprit"}: ${says}`,
-    ...show.map((command) => `  look: ${command}`),
-    `  mend: ${mend}${commands.length === 0 ? "" : ":"}`,
-    ...commands.map((command) => `    ${command}`),
-  ]);
-  const doubts = unjudged.flatMap(({ says, rule, show }) => ["", `can't be judged: ${says}: ${rule}`, `  look: ${show}`]);
-  const noted = notes.flatMap((note) => ["", `note: ${note}`]);
-  const rest = unseen.length === 0 ? [] : ["", `not looked at: ${unseen.join("; ")}`];
-  const unblamed =
-    unseen.length === 0
-      ? "nothing wrong was found on this node"
-      : `could NOT be read: ${unseen.join("; ")}\n\nnothing wrong was found in the rest`;
-  return [...lines, "", ...(blamed.length === 0 ? [unblamed] : blamed), ...doubts, ...noted, ...(blamed.length === 0 ? [] : rest)].join(
-    "\n",
-  );
+  const [from, to] = ["from", "to"].map((name) => String(said.get(name)).trim());
+  return new URLSearchParams({ from, to, protocol: said.get("protocol"), output: "text" });
 }
 
 // All of it

@@ -40,7 +40,7 @@ async function existing(device: string, exec: Exec, signal: AbortSignal): Promis
 }
 
 /** Tell by which device a client's packets come in: the one that answers would leave by. */
-export async function locateAddress(
+async function locateAddress(
   packet: Omit<AskedPacket, "device">,
   hostAddresses: readonly string[],
   exec: Exec,

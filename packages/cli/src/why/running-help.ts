@@ -48,9 +48,9 @@ function lookAtHost(world: World, places: RulePlaces): Pick<WhyHelp, "addresses"
       }
     },
     // Loaded when the first packet is asked about: most proxies are never asked.
-    async locate(packet, hostAddresses, signal) {
-      const { locateAddress } = await import("./locate-packet.ts");
-      return await locateAddress(packet, hostAddresses, world.exec, signal);
+    async locate(question, hostAddresses, signal) {
+      const { locatePacket } = await import("./locate-packet.ts");
+      return await locatePacket(question, undefined, hostAddresses, world.exec, signal);
     },
     async survey(packet, fate, host, signal) {
       const { surveyHost } = await import("./host-survey.ts");

@@ -112,9 +112,25 @@ describe("an answer for people", () => {
     expect(lines({ unseen }).slice(4, 7)).toEqual([
       "could NOT be read: foreign rules (nftables, iptables): nft took too long",
       "",
-      "nothing wrong was found in the rest",
+      "nothing wrong was found in the rest, but what is wrong may be in what could not be read",
     ]);
     expect(lines({ unseen, causes: [drop] }).at(-2)).toBe(`not looked at: ${unseen[0]}`);
+  });
+
+  it("of a proxy that has few rights says that before all else, once, with the command that has more", () => {
+    const unseen = ["foreign rules (iptables-legacy): [tool_failed] Permission denied"];
+    const packet = { ...ANSWER.packet, protocol: "UDP" } as const;
+    for (const causes of [[], [drop]]) {
+      const told = lines({ packet, unseen, causes, isSurveyedByProxy: true });
+      expect(told.slice(2, 6)).toEqual([
+        `could NOT be read by the proxy: ${unseen[0]}`,
+        "to ask with all rights, as root on node n1:",
+        "  turnout why 10.1.0.7 10.96.0.10:80/udp",
+        "",
+      ]);
+      expect(told.join("\n").split("Permission denied")).toHaveLength(2);
+    }
+    expect(lines({ isSurveyedByProxy: true })).toEqual(lines({}));
   });
 
   it("names what else is wrong by its word, too", () => {

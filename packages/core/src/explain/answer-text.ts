@@ -24,7 +24,7 @@ export function answerText(answer: Answer): string {
     ...wrapped(`${says}${rule === undefined ? "" : ` [${rule}]`}`, `${String(index + 1).padStart(3)}  `),
   ]);
   const [culprit, ...others] = causes;
-  const parts = [head, "", ...lines, ...(lines.length === 0 ? [] : [""])];
+  const parts = [head, "", ...blindLines(answer), ...lines, ...(lines.length === 0 ? [] : [""])];
   parts.push(...(culprit === undefined ? goodEnd(answer) : causeLines(culprit.isSure === false ? "maybe" : "culprit", culprit)));
   if (others.length > 0) {
     parts.push("", "also found:", ...others.slice(0, OTHERS_SHOWN).flatMap((cause) => wrapped(toldText(cause), "  - ")));
@@ -33,21 +33,39 @@ export function answerText(answer: Answer): string {
   if (culprit !== undefined)
     parts.push(...unjudgedLines(answer), ...(culprit.id === "unanswered" ? awayLines(answer, "", culprit.says) : []));
   for (const note of answer.notes ?? []) parts.push("", ...wrapped(note, "note: "));
-  if (unseen.length > 0 && culprit !== undefined) parts.push("", ...wrapped(unseen.join("; "), "not looked at: "));
+  if (unseen.length > 0 && culprit !== undefined && answer.isSurveyedByProxy !== true)
+    parts.push("", ...wrapped(unseen.join("; "), "not looked at: "));
   return `${parts.join("\n")}\n`;
+}
+
+/** What a proxy has no right to read may be what is wrong, whatever else is found: who asks it is told so first, and how to ask with more rights. */
+function blindLines({ packet, node, unseen, isSurveyedByProxy }: Answer): readonly string[] {
+  if (unseen.length === 0 || isSurveyedByProxy !== true) return [];
+  return [
+    ...wrapped(`could NOT be read by the proxy: ${unseen.join("; ")}`, ""),
+    `to ask with all rights, as root on node ${node}:`,
+    `  ${askCommand(packet.source, packet.destination, packet)}`,
+    "",
+  ];
+}
+
+function askCommand(from: string, to: string, { port, protocol }: Pick<AskedPacket, "port" | "protocol">): string {
+  return `turnout why ${from} ${hostPort(to, port)}${protocol === "TCP" ? "" : `/${protocol.toLowerCase()}`}`;
 }
 
 /** What is said where nothing is wrong: no more than was looked at. */
 function goodEnd(answer: Answer): readonly string[] {
   const { fate, unjudged, unseen } = answer;
-  const nothing = `nothing wrong was found ${unseen.length === 0 ? "on this node" : "in the rest"}${unjudged.length === 0 ? "" : ", but not all rules on the packet's way can be judged"}`;
+  const where = unseen.length === 0 ? "on this node" : "in the rest, but what is wrong may be in what could not be read";
+  const nothing = `nothing wrong was found ${where}${unjudged.length === 0 ? "" : ", but not all rules on the packet's way can be judged"}`;
   const ends = {
     forward: nothing,
     reject: "it is refused, as it should be",
     drop: "it is dropped, as it should be",
     pass: `${nothing}: the packet is not a Service's`,
   };
-  const blind = unseen.length === 0 ? [] : [...wrapped(`could NOT be read: ${unseen.join("; ")}`, ""), ""];
+  const isToldFirst = unseen.length === 0 || answer.isSurveyedByProxy === true;
+  const blind = isToldFirst ? [] : [...wrapped(`could NOT be read: ${unseen.join("; ")}`, ""), ""];
   return [...blind, ends[fate.is], ...unjudgedLines(answer), ...nextLines(answer)];
 }
 
@@ -62,7 +80,7 @@ function nextLines(answer: Answer): readonly string[] {
     next.push(
       isProbed
         ? `  curl -m 2 http://${hostPort(first.ip, first.port)}/`
-        : `  turnout why ${packet.device === "" ? "host" : packet.source} ${hostPort(packet.destination, packet.port)} --probe`,
+        : `  ${askCommand(packet.device === "" ? "host" : packet.source, packet.destination, packet)} --probe`,
     );
   }
   return [...next, ...awayLines(answer, next.length === 0 ? "if it does not arrive: " : "then ")];
@@ -83,10 +101,9 @@ function awayLines({ packet, fate }: Answer, head: string, blame?: string): read
     ({ ip, port, isLocal, masquerade }) => !isLocal && !masquerade && blamed?.includes(hostPort(ip, port)) !== false,
   );
   if (away === undefined) return [];
-  const protocol = packet.protocol === "TCP" ? "" : `/${packet.protocol.toLowerCase()}`;
   return [
     `${head}ask on the endpoint's node${away.nodeName === undefined ? "" : `, ${away.nodeName}`}`,
-    `  turnout why ${packet.source} ${hostPort(away.ip, away.port)}${protocol}`,
+    `  ${askCommand(packet.source, away.ip, { port: away.port, protocol: packet.protocol })}`,
   ];
 }
 

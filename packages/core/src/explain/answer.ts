@@ -152,6 +152,8 @@ export interface Answer {
   readonly unjudged: readonly UnjudgedRule[];
   /** The rest of the packet's way over this host was looked at too. */
   readonly isSurveyed: boolean;
+  /** By a running proxy, which has given up rights that the command has; absent: not so. */
+  readonly isSurveyedByProxy?: true;
   /** The endpoints were connected to. */
   readonly isProbed: boolean;
 }

@@ -12,29 +12,34 @@ describe("a question that can't be read", () => {
   };
 
   it.each([
-    ["10.96.0.20:80", "10.1.1.6", "no port: swapped? FROM comes first: turnout why 10.1.1.6 10.96.0.20:80"],
-    ["[fd00::14]:80", "fd00:1::6", "no port: swapped? FROM comes first: turnout why fd00:1::6 [fd00::14]:80"],
-    ["10.1.1.6", "shop/near:http", "a name is no address: write the Service's address: kubectl get service -n shop near"],
-    ["10.1.1.6", "near.shop.svc:80", "a name is no address: write the Service's address: kubectl get service -n shop near"],
-    ["10.1.1.6", "near.shop.svc.cluster.local:80", "a name is no address: write the Service's address: kubectl get service -n shop near"],
-    ["10.1.1.6", "10.96.0.20", "no port: write it behind the address: 10.96.0.20:80"],
-    ["10.1.1.6", "fd00::1", "no port: write it behind the address: [fd00::1]:80"],
-    ["10.1.1.6", "10.96.0.20:", "no port: write its number behind the colon"],
-    ["10.1.1.6", "10.96.0.20:99999", "port 99999 is out of range: ports are 1 to 65535"],
-    ["10.1.1.6", "[fd00::1]:0/udp", "port 0 is out of range: ports are 1 to 65535"],
+    ["10.96.0.20:80", "10.1.1.6", "TO: no port: swapped? FROM comes first: turnout why 10.1.1.6 10.96.0.20:80"],
+    ["[fd00::14]:80", "fd00:1::6", "TO: no port: swapped? FROM comes first: turnout why fd00:1::6 [fd00::14]:80"],
+    ["10.1.1.6", "shop/near:http", "TO: a name is no address: write the Service's address: kubectl get service -n shop near"],
+    ["10.1.1.6", "near.shop.svc:80", "TO: a name is no address: write the Service's address: kubectl get service -n shop near"],
+    [
+      "10.1.1.6",
+      "near.shop.svc.cluster.local:80",
+      "TO: a name is no address: write the Service's address: kubectl get service -n shop near",
+    ],
+    ["10.1.1.6", "10.96.0.20", "TO: no port: write it behind the address: 10.96.0.20:80"],
+    ["10.1.1.6", "fd00::1", "TO: no port: write it behind the address: [fd00::1]:80"],
+    ["10.1.1.6", "10.96.0.20:", "TO: no port: write its number behind the colon"],
+    ["10.1.1.6", "10.96.0.20:99999", "TO: port 99999 is out of range: ports are 1 to 65535"],
+    ["10.1.1.6", "[fd00::1]:0/udp", "TO: port 0 is out of range: ports are 1 to 65535"],
     [
       "10.1.1.6",
       "10.96.0.20:http",
-      "http is no number of a port: packets have no names of ports: write its number (kubectl get services -A | grep -wF 10.96.0.20 shows the Service's ports)",
+      "TO: http is no number of a port: packets have no names of ports: write its number (kubectl get services -A | grep -wF 10.96.0.20 shows the Service's ports)",
     ],
     [
       "10.1.1.6",
       "cart:80",
-      "a name is no address: write the Service's cluster IP (kubectl get service -n NAMESPACE cart), or NAMESPACE/cart: the running proxy then names the addresses",
+      "TO: a name is no address: write the Service's cluster IP (kubectl get service -n NAMESPACE cart), or NAMESPACE/cart: the running proxy then names the addresses",
     ],
-    ["10.1.1.6", "example.com:80", "a name is no address: write the address that it has: getent ahosts example.com"],
-    ["10.1.1.6", ":80", "no address and port: write 10.96.0.1:80, [fd00::1]:80 or 10.96.0.1:53/udp"],
-    ["10.1.1.6", "10.96.0.300:80", "no address and port: write 10.96.0.1:80, [fd00::1]:80 or 10.96.0.1:53/udp"],
+    ["10.1.1.6", "example.com:80", "TO: a name is no address: write the address that it has: getent ahosts example.com"],
+    ["10.1.1.6", ":80", "TO: no address and port: write 10.96.0.1:80, [fd00::1]:80 or 10.96.0.1:53/udp"],
+    ["10.1.1.6", "10.96.0.300:80", "TO: no address and port: write 10.96.0.1:80, [fd00::1]:80 or 10.96.0.1:53/udp"],
+    ["host1", "10.96.0.20:80", "FROM: no address of a client: write the client's IP address, e.g. a pod's, or host for this node itself"],
   ])("%s %s", (from, to, text) => {
     expect(errorOf(from, to)).toBe(text);
   });

@@ -34,13 +34,13 @@ export function parseQuestion({ from, to, protocol }: TypedQuestion): ParsedQues
   const port = /^\d+$/.test(portText) ? Number(portText) : 0;
   if (destination === undefined || port < 1 || port > 65_535) {
     const { what, hint } = wrongTarget(from, to);
-    throw new ProxyError("invalid_object", what, { object: to, hint });
+    throw new ProxyError("invalid_object", `TO: ${what}`, { object: to, hint });
   }
   const known = PROTOCOLS.find((one) => one === said.toUpperCase());
   if (known === undefined) throw new ProxyError("invalid_object", "unknown protocol", { object: said, hint: "use tcp, udp or sctp" });
   const source = from === "host" ? "host" : canonicalIP(from)?.text;
   if (source === undefined)
-    throw new ProxyError("invalid_object", "no address of a client", {
+    throw new ProxyError("invalid_object", "FROM: no address of a client", {
       object: from,
       hint: "write the client's IP address, e.g. a pod's, or host for this node itself",
     });

@@ -43,8 +43,14 @@ export function forThisHost(route: Route, hostAddresses: (family: IPFamily) => r
   };
 }
 
+const TEXT = { "Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff" };
+
+/** Answer with text for people. */
+export function textReply(body: string): Reply {
+  return { status: 200, headers: TEXT, body };
+}
+
 /** Refuse a request in one line: 400 and 404 for a question that can't be answered. */
 export function refusal(status: 400 | 403 | 404 | 405, text: string): Reply {
-  const headers = { "Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff" };
-  return { status, headers: status === 405 ? { ...headers, Allow: "GET, HEAD" } : headers, body: `${text}\n` };
+  return { status, headers: status === 405 ? { ...TEXT, Allow: "GET, HEAD" } : TEXT, body: `${text}\n` };
 }

@@ -183,6 +183,41 @@ describe("/turnout/status", () => {
     expect([packet.device, steps[0]?.says]).toEqual(["", "192.168.50.1 is this node itself"]);
   });
 
+  test("takes FROM and TO as the command does, also host, and says what of them can't be read", async () => {
+    const locate: NonNullable<WhyHelp["locate"]> = ({ from, ...rest }) =>
+      Promise.resolve({ ...rest, source: from === "host" ? "172.18.0.1" : from, device: from === "host" ? "" : "veth3" });
+    await start(toyModule(proxy.kernel), {}, { locate });
+    proxy.pushBoth();
+    await flushPromises();
+    const ask = async (from: string, to: string, more = {}): Promise<readonly [number, string]> => {
+      const query = new URLSearchParams({ from, to, ...more });
+      const asked = await fetch(`http://127.0.0.1:${port}/turnout/why?${query.toString()}`);
+      return [asked.status, (await asked.text()).trim()];
+    };
+    const [, json] = await ask("host", "10.96.0.10:80/udp");
+    expect((JSON.parse(json) as Answer).packet).toMatchObject({ source: "172.18.0.1", device: "", port: 80, protocol: "UDP" });
+    const [code, text] = await ask("10.1.0.7", "10.96.0.10:80", { output: "text" });
+    expect([code, text.split("\n")[0]]).toEqual([200, "TCP from 10.1.0.7 to 10.96.0.10:80/TCP, as node node1 sees it (toy)"]);
+    for (const [from, to, said] of [
+      ["", "10.96.0.10:80", /^\[invalid_object\] FROM: no address of a client/],
+      ["10.1.0.7", "10.96.0.10", /^\[invalid_object\] TO: no port: .*write it behind the address: 10\.96\.0\.10:80$/],
+      ["10.1.0.7", "shop/cart:http", /Service shop\/cart has 10\.96\.0\.10:80\/TCP/],
+    ] as const)
+      expect(await ask(from, to)).toEqual([400, expect.stringMatching(said)]);
+  });
+
+  test("says of a look by the proxy, which has few rights, what it could not read; who looks alone is told nothing of that", async () => {
+    const survey: NonNullable<WhyHelp["survey"]> = () => Promise.resolve({ steps: [], causes: [], unseen: ["iptables-legacy: no right"] });
+    await start(toyModule(proxy.kernel), {}, { survey });
+    proxy.pushBoth();
+    await flushPromises();
+    const path = `http://127.0.0.1:${port}/turnout/why?from=10.1.0.7&to=10.96.0.10:80&device=veth3`;
+    expect(await (await fetch(`${path}&output=text`)).text()).toContain(
+      "could NOT be read by the proxy: iptables-legacy: no right\nto ask with all rights, as root on node node1:\n  turnout why 10.1.0.7 10.96.0.10:80\n",
+    );
+    expect(await (await fetch(`${path}&survey=no`)).json()).not.toHaveProperty("isSurveyedByProxy");
+  });
+
   test("looks for Services of other proxies only where none here has the address", async () => {
     let looks = 0;
     const hidden = (): Promise<readonly []> => {

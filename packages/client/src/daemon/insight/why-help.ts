@@ -1,4 +1,4 @@
-import type { AskedPacket, Fate, HiddenService, IPFamily, KnownObjects, Survey } from "@turnout/core";
+import type { AskedPacket, Fate, HiddenService, IPFamily, KnownObjects, ParsedQuestion, Survey } from "@turnout/core";
 
 /** What helps to explain a packet beyond the rows; a process without a source of API objects has less. */
 export interface WhyHelp {
@@ -8,8 +8,8 @@ export interface WhyHelp {
   readonly hidden?: (signal: AbortSignal) => Promise<readonly HiddenService[]>;
   /** The addresses on this host's devices, also on those that are down or have no carrier; absent: as the process sees them. */
   readonly addresses?: (family: IPFamily) => Promise<readonly string[]>;
-  /** Tells by which device a client's packets come in; "": this host sends them. */
-  readonly locate?: (packet: Omit<AskedPacket, "device">, hostAddresses: readonly string[], signal: AbortSignal) => Promise<AskedPacket>;
+  /** Tells from which address this host sends, where it does, and by which device a client's packets come in; "": this host sends them. */
+  readonly locate?: (question: ParsedQuestion, hostAddresses: readonly string[], signal: AbortSignal) => Promise<AskedPacket>;
   /** Looks at the rest of the packet's way over this host. */
   readonly survey?: (
     packet: AskedPacket,

@@ -1,40 +1,40 @@
 import {
-  canonicalIP,
+  answerText,
   explainPacket,
-  familyOf,
   hitOf,
   hostPort,
+  parseQuestion,
+  ProxyError,
+  serviceNamed,
   type AskedPacket,
   type ExplainedState,
   type Fate,
   type HiddenService,
   type KnownSource,
-  type Protocol,
+  type ParsedQuestion,
 } from "@turnout/core";
 import { jsonReply, type HttpRequest, type Reply } from "../health/health.ts";
-import { refusal } from "./host-only.ts";
+import { refusal, textReply } from "./host-only.ts";
 import type { ProxyView } from "./proxy-view.ts";
 import type { WhyHelp } from "./why-help.ts";
 
-const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
-const USAGE =
-  "ask with from, to (addresses), port, protocol (TCP, UDP, SCTP) and, where it is known, device; assumed=yes where that is a guess";
-
-/** Answer `/turnout/why?from=…&to=…&port=…&protocol=…`: what becomes of that packet. */
+/**
+ * Answer `/turnout/why?from=…&to=…&protocol=…`, with FROM and TO as the command has them: what becomes of that packet. `port` may be asked for apart.
+ *
+ * Edges: with `device`, FROM is an address; `assumed=yes` says that the device is a guess. `output=text` is for people.
+ */
 export async function whyReply({ query }: HttpRequest, proxy: ProxyView, signal: AbortSignal): Promise<Reply> {
-  const service = query.get("service");
-  if (service !== null) return refusal(400, addressesText(service, proxy));
-  const asked = packetOf(query);
-  if (asked === undefined) return refusal(400, USAGE);
-  const { packet, device, isAssumed } = asked;
-  const view = proxy.families.find(({ family }) => family === packet.family);
+  const named = serviceNamed(query.get("service") ?? query.get("to") ?? "");
+  if (named !== undefined) return refusal(400, addressesText(`${named.namespace}/${named.name}`, proxy));
+  const question = questionOf(query);
+  if (ProxyError.is(question)) return refusal(400, question.message);
+  const view = proxy.families.find(({ family }) => family === question.family);
   if (view?.context === undefined)
-    return refusal(400, `nothing is known of ${packet.family} here: this proxy does not serve it, or has not heard of its node yet`);
+    return refusal(400, `nothing is known of ${question.family} here: this proxy does not serve it, or has not heard of its node yet`);
   const { why = {} } = proxy;
-  const own = (await why.addresses?.(packet.family)) ?? proxy.hostAddresses(packet.family);
-  const isHosts = own.includes(packet.source);
-  const located = device === undefined && !isHosts ? await why.locate?.(packet, own, signal) : undefined;
-  const whole: AskedPacket = located ?? { ...packet, device: device ?? "", ...(isAssumed ? { isDeviceAssumed: true } : {}) };
+  const own = (await why.addresses?.(question.family)) ?? proxy.hostAddresses(question.family);
+  const whole = await packetOf(question, query, (asked) => why.locate?.(asked, own, signal));
+  if (whole === undefined) return refusal(400, "FROM: this proxy can't tell from which address its host sends: write that address");
   const { node, host } = view.context;
   const { masqueradeBit } = node.settings;
   const { podCIDRs } = node;
@@ -60,8 +60,9 @@ export async function whyReply({ query }: HttpRequest, proxy: ProxyView, signal:
       : { survey: (fate: Fate, stop: AbortSignal) => survey(whole, fate, { hostAddresses: own, masqueradeBit, podCIDRs }, stop) };
   const backend = { name: proxy.module.name, family: view.backend, host };
   const inProcess = proxy.module.residence === "process" ? { isInProcess: true as const } : {};
-  const answer = await explainPacket({ packet: whole, state, backend, isOfProxy: true, ...inProcess, ...surveyed }, signal);
-  return jsonReply(200, { ...answer, masqueradeBit, podCIDRs });
+  const explained = await explainPacket({ packet: whole, state, backend, isOfProxy: true, ...inProcess, ...surveyed }, signal);
+  const answer = { ...explained, ...(survey === undefined ? {} : { isSurveyedByProxy: true as const }) };
+  return query.get("output") === "text" ? textReply(answerText(answer)) : jsonReply(200, { ...answer, masqueradeBit, podCIDRs });
 }
 
 function sourceOf({ source, sources, families, why = {} }: ProxyView): KnownSource {
@@ -103,13 +104,27 @@ async function hiddenOf({ hidden }: WhyHelp, signal: AbortSignal): Promise<reado
   );
 }
 
-function packetOf(
+/** What was asked; an error says what can't be read. */
+function questionOf(query: URLSearchParams): ParsedQuestion | ProxyError {
+  const [from = "", to = "", protocol = "TCP", port] = ["from", "to", "protocol", "port"].map((name) => query.get(name) ?? undefined);
+  try {
+    return parseQuestion({ from, to: port === undefined ? to : hostPort(to, Number(port)), protocol });
+  } catch (error) {
+    if (!ProxyError.is(error)) throw error;
+    return error;
+  }
+}
+
+/** The packet, and by which device it comes in; undefined: nobody can tell from which address this host sends. */
+async function packetOf(
+  question: ParsedQuestion,
   query: URLSearchParams,
-): { readonly packet: Omit<AskedPacket, "device">; readonly device: string | undefined; readonly isAssumed: boolean } | undefined {
-  const [source, destination] = ["from", "to"].map((name) => canonicalIP(query.get(name) ?? "")?.text);
-  const port = Number(query.get("port"));
-  const protocol = PROTOCOLS.find((one) => one === (query.get("protocol") ?? "TCP").toUpperCase());
-  if (source === undefined || destination === undefined || protocol === undefined || !(port >= 1 && port <= 65_535)) return undefined;
-  const packet = { family: familyOf(destination), protocol, source, destination, port };
-  return { packet, device: query.get("device") ?? undefined, isAssumed: query.get("assumed") === "yes" };
+  locate: (question: ParsedQuestion) => Promise<AskedPacket> | undefined,
+): Promise<AskedPacket | undefined> {
+  const { from, ...rest } = question;
+  const device = query.get("device");
+  const isHost = from === "host";
+  const located = device === null || isHost ? await locate(question) : undefined;
+  if (located !== undefined || isHost) return located;
+  return { ...rest, source: from, device: device ?? "", ...(query.get("assumed") === "yes" ? { isDeviceAssumed: true } : {}) };
 }
