@@ -86,7 +86,7 @@ function expectedOf({ culprits, unjudged, names }: Fault): string {
 
 function isNamed({ culprits, names, command }: Fault, culprit: Cause | undefined): boolean {
   if (culprit === undefined) return culprits.length === 0;
-  const commands = [...(culprit.show ?? []), ...(culprit.commands ?? [])];
+  const commands = [...(culprit.show ?? []), ...(culprit.commands ?? []), ...(culprit.instead?.commands ?? [])];
   const isCommandThere = command === undefined || commands.some((one) => one.startsWith(command));
   return culprits.includes(culprit.id) && isCommandThere && (names === undefined || culprit.says.includes(names));
 }
@@ -130,7 +130,9 @@ async function askBetween(stage: FaultStage, { ask, inject, mend, at, connection
     if (connections === undefined) return { answer };
     if (isLost === false) return { answer, untrue: "connections arrive" };
     if (connections === "lost") return { answer };
-    for (const command of answer.causes[0]?.commands ?? []) await stage.shell(command);
+    const [culprit] = answer.causes;
+    const typed = (connections === "mended" ? culprit?.commands : undefined) ?? culprit?.instead?.commands;
+    for (const command of typed ?? []) await stage.shell(command);
     if (!(await arrives(stage, ask))) return { answer, untrue: "connections are lost after what was typed" };
     const left = (await stage.ask(ask)).causes[0];
     return { answer, untrue: left === undefined ? undefined : `after what was typed: ${left.says}` };

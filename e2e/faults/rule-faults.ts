@@ -24,7 +24,8 @@ function groundOf({ services, site, backend }: FaultStage) {
   const gone = (name: string): string => `nft delete table inet ${name}`;
   const iptables = (rule: string, tool = "iptables-nft"): Pick<Fault, "inject" | "mend"> => ({
     inject: `${tool} ${rule}`,
-    mend: `${tool} ${rule.replace(/ -[IA] /, " -D ").replace(/^-[IA] /, "-D ")}`,
+    // The answer's commands may have deleted it.
+    mend: `${tool} ${rule.replace(/ -[IA] /, " -D ").replace(/^-[IA] /, "-D ")} 2>/dev/null || true`,
   });
   // What IPVS serves this host sends on itself, and so does a process that answers.
   const isForwarded = FORWARDED.includes(backend);
@@ -54,6 +55,7 @@ function nftablesFaults({ fromClient, fromPod, table, gone, sent }: Ground): rea
       backends: FORWARDED,
       culprits: ["foreign_drop"],
       ask: fromClient,
+      connections: "mended",
       inject: table("fw", "forward", "", "policy drop;"),
       mend: gone("fw"),
     },
@@ -62,6 +64,7 @@ function nftablesFaults({ fromClient, fromPod, table, gone, sent }: Ground): rea
       culprits: ["foreign_drop"],
       ask: fromPod,
       inject: table("fw", sent, `add rule inet fw ${sent} tcp dport 8080 drop`),
+      connections: "mended instead",
       mend: gone("fw"),
     },
     {
@@ -208,6 +211,7 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables, toPods }:
       culprits: ["foreign_drop"],
       names: `(-A ${toPods} -d 10.1.0.0/16`,
       ask: fromPod,
+      connections: "mended instead",
       ...iptables(`-I ${toPods} -d 10.1.0.0/16 -j REJECT`),
     },
     {

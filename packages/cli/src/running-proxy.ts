@@ -138,7 +138,7 @@ export function lateError(
   if (!isConnected)
     return new ProxyError("timed_out", `connecting to the proxy timed out after ${seconds} s`, {
       object,
-      hint: "something drops packets on loopback, since nobody there would refuse them: see rules of firewalls about lo (turnout doctor)",
+      hint: "rules of a firewall drop packets on loopback (a port on which nobody listens would have refused at once): turnout doctor names them",
     });
   const effect = "until then no change of a Service or endpoint comes into force. turnout doctor says more";
   if (stopped.length > 0)

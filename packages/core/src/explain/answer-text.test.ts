@@ -37,6 +37,18 @@ describe("an answer for people", () => {
     );
   });
 
+  it("has what may be done in place of that behind it, with its own words and commands", () => {
+    const instead = { mend: "if nobody needs the rule, delete it", commands: ["iptables -D FORWARD 1"] };
+    const at = lines({ causes: [{ ...drop, instead }] }).indexOf("  mend:  let it through:");
+    expect(lines({ causes: [{ ...drop, instead }] }).slice(at, at + 5)).toEqual([
+      "  mend:  let it through:",
+      `           ${LONG}`,
+      "  or:    if nobody needs the rule, delete it:",
+      "           iptables -D FORWARD 1",
+      "",
+    ]);
+  });
+
   it("says of the way that it may not be taken where something keeps the packet from it", () => {
     const steps = [...ANSWER.steps, { says: "to 10.1.2.5:8080: it leaves by up0", isOfWay: true as const }];
     const told = (...causes: readonly Cause[]): readonly string[] => lines({ steps, causes }).slice(3, 5);

@@ -122,12 +122,13 @@ function toldText({ id, says }: Cause): string {
 }
 
 function causeLines(word: string, cause: Cause): readonly string[] {
-  const { show = [], mend, commands = [] } = cause;
+  const { show = [], mend, commands = [], instead } = cause;
   return [
     ...wrapped(toldText(cause), `${word}: `.padEnd(MARGIN.length)),
     ...commandLines(show, "  look:  "),
     ...wrapped(`${mend}${commands.length === 0 ? "" : ":"}`, "  mend:  "),
     ...commandLines(commands, `${MARGIN}  `),
+    ...(instead === undefined ? [] : [...wrapped(`${instead.mend}:`, "  or:    "), ...commandLines(instead.commands, `${MARGIN}  `)]),
   ];
 }
 

@@ -119,8 +119,10 @@ export interface Cause {
   readonly show?: readonly string[];
   /** What to do, in words. */
   readonly mend: string;
-  /** The commands that do it, in order; absent: there are none that could be pasted. */
+  /** The commands that do it, all of them, in order; absent: there are none that could be pasted. */
   readonly commands?: readonly string[];
+  /** What may be done in place of that, with its commands; absent: there is nothing else, or no command for it. */
+  readonly instead?: { readonly mend: string; readonly commands: readonly string[] };
   /** False: it is a guess, or explains something else than a packet that does not arrive. Default true. */
   readonly isSure?: false;
 }

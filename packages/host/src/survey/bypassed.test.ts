@@ -29,7 +29,7 @@ describe("a rule that ends the table before our chain is asked", () => {
   ])("is named where it %s, with what deletes it", (_name, rules) => {
     const [cause] = told([nat(`${rules}\n${CALL}`)]);
     const [rule = ""] = rules.split("\n");
-    expect([cause?.id, cause?.commands]).toEqual(["bypassed", [`iptables -t nat -D ${rule.slice(3)}`]]);
+    expect([cause?.id, cause?.instead?.commands]).toEqual(["bypassed", [`iptables -t nat -D ${rule.slice(3)}`]]);
     expect(cause?.says).toContain(
       `lets the packet leave PREROUTING before KUBE-SERVICES is asked at prerouting, so nobody translates it (${rule})`,
     );

@@ -1,5 +1,5 @@
 import type { Cause } from "@turnout/core";
-import { ruleText, showCommand } from "./drop-causes.ts";
+import { orDelete, ruleText, showCommand } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import type { Passage } from "./passage.ts";
 import type { Played } from "./rules/play.ts";
@@ -33,8 +33,8 @@ export function bypassedCause(chains: readonly PlayedChain[], { at, isAnswer }: 
       id: "bypassed",
       says: `${table.name}, chain ${chain}, lets the packet leave ${base.name} before ${SERVING} is asked at ${at}, so nobody translates it${ruleText(rule.text)}`,
       show: [showCommand(table, base.name)],
-      mend: `put that rule behind the one that calls ${SERVING}, or leave the Service's addresses and ports out of it; if nobody needs it, delete it`,
-      commands: [rule.deletion],
+      mend: `put that rule behind the one that calls ${SERVING}, or leave the Service's addresses and ports out of it`,
+      ...orDelete(rule),
     };
   }
   return undefined;

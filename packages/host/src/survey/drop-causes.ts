@@ -20,12 +20,12 @@ const OWNERS: readonly (readonly [RegExp, owner: string, mend: string, ...comman
   [
     /firewalld/i,
     "firewalld",
-    "have firewalld trust the pods' addresses",
-    "firewall-cmd --permanent --zone=trusted --add-source=<pod CIDR>",
+    "have firewalld trust the pods' addresses (their range in place of POD-CIDR)",
+    "firewall-cmd --permanent --zone=trusted --add-source=POD-CIDR",
     "firewall-cmd --reload",
   ],
-  [/^ufw/, "ufw", "let ufw route packets to the pods", "ufw route allow from any to <pod CIDR>"],
-  [/^f2b-|fail2ban/, "fail2ban", "have fail2ban let the client in", "fail2ban-client unban <client>"],
+  [/^ufw/, "ufw", "let ufw route packets to the pods (their range in place of POD-CIDR)", "ufw route allow from any to POD-CIDR"],
+  [/^f2b-|fail2ban/, "fail2ban", "have fail2ban let the client in", "fail2ban-client unban CLIENT"],
 ];
 
 /** Docker leaves this chain to others, and calls it before its own. */
@@ -71,15 +71,20 @@ export function dropCause(table: ForeignTable, { is, chain = "", rule, doubts }:
   const isDockers = chain.startsWith("DOCKER");
   const [, named, mend, ...commands] = OWNERS.find(([pattern]) => names.some((name) => pattern.test(name))) ?? [];
   const owner = isDockers ? "Docker" : named;
+  const insertAt = isDockers && passage.at === "forward" && layer === undefined ? { ...base, name: DOCKERS } : base;
   return {
     id: "foreign_drop",
     says: `${by}${owner === undefined ? "" : ` of ${owner},`} ${where}${ruleText(rule?.text)}${unless}`,
     show,
-    ...(mend === undefined
-      ? mendFor(table, isDockers && passage.at === "forward" && layer === undefined ? { ...base, name: DOCKERS } : base, rule, passage)
-      : { mend, commands }),
+    ...(mend === undefined ? mendFor(table, insertAt, rule, passage) : { mend, commands: commands.map((one) => forClient(one, passage)) }),
+    // Its owner would write the rule again.
+    ...(owner === undefined ? orDelete(rule) : {}),
     ...sure,
   };
+}
+
+function forClient(command: string, { packet, isAnswer }: PlayedAt): string {
+  return command.replace("CLIENT", (isAnswer ? packet.destination : packet.source) ?? "CLIENT");
 }
 
 function hookText({ at, layer }: PlayedAt): string {
@@ -107,17 +112,16 @@ function mendFor(
   if (!isFiltering)
     return rule === undefined
       ? { mend: "accept the packet in that chain, or give it the policy accept" }
-      : { mend: "accept the packet before that rule, or delete the rule", commands: [rule.deletion] };
+      : { mend: "accept the packet before that rule" };
   const before = rule === undefined ? "in that chain" : "before that rule";
-  const deletion = rule === undefined ? "" : ". If nobody needs the rule, delete it instead";
   if (isBySocket)
     return {
-      mend: `${at === "forward" ? "pods on this node connect" : "programs of this node connect"} to the endpoint directly: accept ${at === "forward" ? "it and its answers" : isAnswer ? "its answers" : "it"} by address, ${before}${deletion}`,
+      mend: `${at === "forward" ? "pods on this node connect" : "programs of this node connect"} to the endpoint directly: accept ${at === "forward" ? "it and its answers" : isAnswer ? "its answers" : "it"} by address, ${before}`,
       commands: acceptCommands(table, chain.name, { at, isAnswer, packet }),
     };
   if (!packet.isTranslated)
     return {
-      mend: `let packets to this endpoint${at === "forward" ? ", and its answers," : ""} through ${before}${deletion}`,
+      mend: `let packets to this endpoint${at === "forward" ? ", and its answers," : ""} through ${before}`,
       commands: acceptCommands(table, chain.name, { at, isAnswer, packet }),
     };
   const { tool, place } = table;
@@ -126,9 +130,14 @@ function mendFor(
       ? `nft insert rule ${place} ${chain.name} ct status dnat accept`
       : `${tool} -t ${place} -I ${chain.name} -m conntrack --ctstate DNAT -j ACCEPT`;
   return {
-    mend: `if it is not meant for this client, let what Services translate through, ${before}: that is all of it, of every client${deletion}`,
+    mend: `unless this client is meant to be kept out, accept all that Services translate, of every client, ${before}`,
     commands: [command],
   };
+}
+
+/** Have a rule deleted in place of what mends it otherwise. Pure. */
+export function orDelete(rule: ForeignRule | undefined): Pick<Cause, "instead"> {
+  return rule === undefined ? {} : { instead: { mend: "if nobody needs the rule, delete it", commands: [rule.deletion] } };
 }
 
 /** Accept packets that nothing on this node translates: the one asked for, and where both come by the answers to it. */

@@ -1,3 +1,4 @@
+import type { Cause } from "@turnout/core";
 import { describe, expect, it } from "vitest";
 import { foreignFindings, routedMark } from "./foreign-causes.ts";
 import type { ForeignFindings } from "./foreign-causes.ts";
@@ -82,7 +83,7 @@ describe("rules that can be judged", () => {
   it("are named with their chain, and with what deletes them where that mends it", () => {
     expect(iptables("-A FORWARD -i eth0 -j REJECT").causes[0]?.says).toContain("(-A FORWARD -i eth0 -j REJECT)");
     const [cause] = iptables("-A PREROUTING -s 203.0.113.0/24 -j DROP", {}, "raw").causes;
-    expect(cause?.commands).toEqual(["iptables -t raw -D PREROUTING -s 203.0.113.0/24 -j DROP"]);
+    expect(cause?.instead?.commands).toEqual(["iptables -t raw -D PREROUTING -s 203.0.113.0/24 -j DROP"]);
   });
 
   it("are told with what they do, however long they are", () => {
@@ -161,7 +162,17 @@ describe("what mends a drop", () => {
   it("accepts all that Services translate where this packet is translated, and says so", () => {
     const [cause] = iptables("-A FORWARD -i eth0 -j DROP").causes;
     expect(cause?.commands).toEqual(["iptables -t filter -I FORWARD -m conntrack --ctstate DNAT -j ACCEPT"]);
-    expect(cause?.mend).toContain("if it is not meant for this client");
+    expect(cause?.mend).toContain("unless this client is meant to be kept out");
+  });
+
+  it("has the rule deleted in place of that, in words of its own, where no program would write it again", () => {
+    const instead = (text: string): Cause["instead"] => iptables(text).causes[0]?.instead;
+    expect(instead("-A FORWARD -i eth0 -j DROP")).toEqual({
+      mend: "if nobody needs the rule, delete it",
+      commands: ["iptables -t filter -D FORWARD -i eth0 -j DROP"],
+    });
+    expect(instead("-P FORWARD DROP")).toBeUndefined();
+    expect(instead("-N DOCKER-FORWARD\n-A FORWARD -j DOCKER-FORWARD\n-A DOCKER-FORWARD -j DROP")).toBeUndefined();
   });
 
   it("accepts no other open connections where answers of Services are dropped", () => {
@@ -179,6 +190,11 @@ describe("what mends a drop", () => {
     ]);
   });
 
+  it("has fail2ban let in the client of this packet", () => {
+    const f2b = "-N f2b-web\n-A FORWARD -j f2b-web\n-A f2b-web -j REJECT";
+    expect(mends(f2b, {})[0]).toBe(`fail2ban-client unban ${FORWARDED.packet.source}`);
+  });
+
   it("deletes the rule where packets come in at a device: nothing is translated there", () => {
     const chain = {
       family: "netdev",
@@ -193,7 +209,9 @@ describe("what mends a drop", () => {
     };
     const rule = { family: "netdev", table: "q", chain: "ing", handle: 4, expr: [{ drop: null }] };
     const table = readNftTable("netdev", "q", { nftables: [{ chain }, { rule }] });
-    expect(foreignFindings([table], FORWARDED).causes[0]?.commands).toEqual(["nft delete rule netdev q ing handle 4"]);
+    const [cause] = foreignFindings([table], FORWARDED).causes;
+    expect(cause?.instead?.commands).toEqual(["nft delete rule netdev q ing handle 4"]);
+    expect(cause).not.toHaveProperty("commands");
   });
 });
 
@@ -289,7 +307,7 @@ describe("our own chains among those of others", () => {
     const found = left(skip);
     expect(ids(found)).toEqual(["no_masquerade"]);
     expect(found.causes[0]?.says).toContain("10.1.1.1 sees 203.0.113.1, and answers it past this node, untranslated");
-    expect(found.causes[0]?.commands).toEqual(["iptables -t nat -D POSTROUTING -d 10.1.0.0/16 -j ACCEPT"]);
+    expect(found.causes[0]?.instead?.commands).toEqual(["iptables -t nat -D POSTROUTING -d 10.1.0.0/16 -j ACCEPT"]);
     const own = left(skip, { packet: { ...FORWARDED.packet, source: "10.1.1.1" }, isAnsweredHere: true });
     expect(own.causes[0]?.says).toContain("drops it, as it is its own address");
     expect(ids(left("-A POSTROUTING -d 10.1.0.0/16 -j RETURN"))).toEqual(["no_masquerade"]);

@@ -1,7 +1,7 @@
 import type { Cause, UnjudgedRule } from "@turnout/core";
 import { bypassedCause } from "./bypassed.ts";
 import type { PlayedChain } from "./bypassed.ts";
-import { dropCause, ruleText, showCommand, TRANSLATED_AT, unjudgedRule } from "./drop-causes.ts";
+import { dropCause, orDelete, ruleText, showCommand, TRANSLATED_AT, unjudgedRule } from "./drop-causes.ts";
 import { isProxyChain } from "./foreign-tables.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { hiddenSource } from "./hidden-source.ts";
@@ -130,7 +130,7 @@ function chainsAt(
 }
 
 function causesOf(table: ForeignTable, passage: Passage, played: Played, way: HookedWay, base: ForeignChain): readonly Cause[] {
-  const at = `${table.name}, chain ${played.chain ?? base.name}`;
+  const at = `${table.name}, chain ${played.chain ?? base.name},`;
   const causes: Cause[] = [];
   const isNat = base.hook?.type === "nat" && !passage.isAnswer && (passage.at === "prerouting" || passage.at === "output");
   // IPVS translates it all the same, but conntrack rewrites its source.
@@ -143,8 +143,8 @@ function causesOf(table: ForeignTable, passage: Passage, played: Played, way: Ho
       id: "untracked",
       says,
       show: [showCommand(table, played.byChain ?? base.name)],
-      mend: `leave ${passage.isAnswer ? "answers of endpoints" : "the Service's addresses"} out of that rule, or delete it`,
-      ...deletionOf(played),
+      mend: `leave ${passage.isAnswer ? "answers of endpoints" : "the Service's addresses"} out of that rule`,
+      ...orDelete(played.by),
     });
   }
   const isTaken = way.isBySocket === true || way.isForProxy === true || (way.isTranslated && (base.hook?.priority ?? 0) <= TRANSLATED_AT);
@@ -155,8 +155,8 @@ function causesOf(table: ForeignTable, passage: Passage, played: Played, way: Ho
       id: "foreign_translation",
       says,
       show: [showCommand(table, played.byChain ?? base.name)],
-      mend: `leave the ${way.isBySocket === true ? "endpoints'" : "Service's"} addresses out of that rule, or delete it`,
-      ...deletionOf(played),
+      mend: `leave the ${way.isBySocket === true ? "endpoints'" : "Service's"} addresses out of that rule`,
+      ...orDelete(played.by),
     });
   }
   // What somebody put into a chain of ours is no rule of others: it is told with what the kernel holds otherwise.
@@ -173,10 +173,6 @@ function takenText({ isBySocket = false, isForProxy = false }: HookedWay): strin
 function untrackedText({ isAnswer }: Passage, isServedAtInput: boolean): string {
   if (isAnswer) return "answer from being tracked (notrack), so nobody puts its addresses back, and the client does not know it";
   return `packet from being tracked (notrack), so ${isServedAtInput ? "its source can't be rewritten" : "it can't be translated"}`;
-}
-
-function deletionOf({ by }: Played): Pick<Cause, "commands"> {
-  return by === undefined ? {} : { commands: [by.deletion] };
 }
 
 /** Play the marks of the whole way: what is left of our bit when masquerade is decided. */
@@ -219,6 +215,6 @@ function markCause(tables: readonly ForeignTable[], way: HookedWay): Cause | Str
     id: "mark_bit",
     says,
     show: [showCommand(table, played.byChain ?? "")],
-    mend: `have that rule leave the bit alone (mask ${bit}), or give the proxy another one: --iptables-masquerade-bit`,
+    mend: `have that rule leave the bit ${bit} as it is, by a mask without it; or give the proxy another bit (--iptables-masquerade-bit) and start it anew`,
   };
 }

@@ -1,5 +1,5 @@
 import type { Cause } from "@turnout/core";
-import { ruleText, showCommand } from "./drop-causes.ts";
+import { orDelete, ruleText, showCommand } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import type { Played } from "./rules/play.ts";
 import type { ForeignChain, ForeignTable } from "./rules/rule.ts";
@@ -28,7 +28,7 @@ export function keptSource(table: ForeignTable, base: ForeignChain, played: Play
     id: "no_masquerade",
     says: `${says}, and ${isOwn ? "drops it, as it is its own address" : "answers it past this node, untranslated: the client does not know that answer"}`,
     show: [showCommand(table, base.name)],
-    mend: `put that rule behind the one that calls ${MASQUERADING}, or leave the endpoints' addresses out of it; if nobody needs it, delete it`,
-    commands: [rule.deletion],
+    mend: `put that rule behind the one that calls ${MASQUERADING}, or leave the endpoints' addresses out of it`,
+    ...orDelete(rule),
   };
 }

@@ -1,6 +1,6 @@
 import { hostPort } from "@turnout/core";
 import type { AskedPacket, Cause } from "@turnout/core";
-import { ruleText, showCommand } from "./drop-causes.ts";
+import { orDelete, ruleText, showCommand } from "./drop-causes.ts";
 import { isProxyChain } from "./foreign-tables.ts";
 import { playChain } from "./rules/play.ts";
 import type { Played } from "./rules/play.ts";
@@ -67,10 +67,8 @@ function silentCause(
     id: "mtu",
     says: `packets of more than ${narrow.mtu} bytes don't fit ${narrow.name} on the way to ${to} (${wide.name} takes ${wide.mtu}), and ${table.name}, chain ${chain}, drops the ICMP messages that would tell the client${ruleText(rule?.text)}: connections open, then hang`,
     show: [showCommand(table, chain), `ip link show ${narrow.name}`, `ip link show ${wide.name}`],
-    mend:
-      rule === undefined
-        ? `let ICMP through (${needed}), or give both networks the same MTU`
-        : `delete the rule that drops ICMP (${needed}), or give both networks the same MTU`,
-    commands: [rule === undefined ? accept : rule.deletion],
+    mend: `give both networks the same MTU, or let ICMP through (${needed})${rule === undefined ? "" : " before that rule"}`,
+    commands: [accept],
+    ...orDelete(rule),
   };
 }

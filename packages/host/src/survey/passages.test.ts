@@ -90,7 +90,7 @@ describe("answers that are not tracked", () => {
 
   it("are lost where conntrack translates, and said of the answer", () => {
     const [cause] = foreignFindings([raw(untracked)], FORWARDED).causes;
-    expect([cause?.id, cause?.commands]).toEqual(["untracked", [`iptables -t raw -D ${untracked.slice(3)}`]]);
+    expect([cause?.id, cause?.instead?.commands]).toEqual(["untracked", [`iptables -t raw -D ${untracked.slice(3)}`]]);
     expect(cause?.says).toContain("keeps the answer from being tracked (notrack), so nobody puts its addresses back");
     expect(blamed(raw(untracked), { isTranslated: false })).toEqual([]);
     expect(blamed(raw(untracked), { isServedAtInput: true })).toEqual([]);
@@ -135,7 +135,9 @@ describe("at the egress of a device", () => {
       causes: [],
       unjudged: [{ says: "table netdev q, chain e, may drop some packets at egress" }],
     });
-    expect(foreignFindings([egress('device "veth1"')], FORWARDED).causes[0]?.commands).toEqual(["nft delete rule netdev q e handle 4"]);
+    expect(foreignFindings([egress('device "veth1"')], FORWARDED).causes[0]?.instead?.commands).toEqual([
+      "nft delete rule netdev q e handle 4",
+    ]);
   });
 });
 
@@ -166,7 +168,7 @@ describe("hooks of bridges", () => {
 
   it("the rule has to go, and rules about ports of the bridge can't be judged", () => {
     const [cause] = foreignFindings([bridge("output", port(8080))], { ...FORWARDED, ...toPod }).causes;
-    expect([cause?.says, cause?.commands]).toEqual([
+    expect([cause?.says, cause?.instead?.commands]).toEqual([
       expect.stringContaining("table bridge b, chain c, drops the packet at output of the bridge"),
       ["nft delete rule bridge b c handle 4"],
     ]);

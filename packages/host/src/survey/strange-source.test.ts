@@ -35,7 +35,7 @@ describe("a source that becomes an address of nobody here", () => {
     const [cause] = snat({ routeOf: () => BY_ETH0 }).causes;
     expect(cause).toMatchObject({
       id: "no_way_back",
-      commands: ["iptables -t nat -D POSTROUTING -s 10.1.0.0/16 -j SNAT --to-source 198.18.0.1"],
+      instead: { commands: ["iptables -t nat -D POSTROUTING -s 10.1.0.0/16 -j SNAT --to-source 198.18.0.1"] },
     });
     expect(cause?.says).toContain("and its own route for it leads to eth0: answers of 10.1.2.1 go there, and not back by this host");
   });

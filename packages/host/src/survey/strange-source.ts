@@ -1,5 +1,5 @@
 import type { Cause, UnjudgedRule } from "@turnout/core";
-import { ruleText, showCommand } from "./drop-causes.ts";
+import { orDelete, ruleText, showCommand } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import type { Played } from "./rules/play.ts";
 import type { ForeignRule, ForeignTable } from "./rules/rule.ts";
@@ -39,8 +39,8 @@ export function strangeSource(table: ForeignTable, { source }: Played, way: Hook
     id: "no_way_back",
     says: `${rewrites}, ${elsewhere}: answers of ${way.endpoint.ip} go there, and not back by this host${ruleText(rule.text)}`,
     show: [showCommand(table, chain), `ip route get ${address}`],
-    mend: "have that rule use an address of this host (MASQUERADE), or leave the pods' addresses out of it; if nobody needs it, delete it",
-    commands: [rule.deletion],
+    mend: "have that rule use an address of this host (MASQUERADE), or leave the pods' addresses out of it",
+    ...orDelete(rule),
     // A router may send the address here all the same.
     ...(route.is === "way" && route.isDefault === true ? ({ isSure: false } as const) : {}),
   };
