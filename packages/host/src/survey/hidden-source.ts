@@ -5,7 +5,8 @@ import type { ForeignChain, ForeignTable } from "./rules/rule.ts";
 
 /** Say that a rule of others rewrites the source of a packet that was to keep its own; undefined: none does. Pure. */
 export function hiddenSource(table: ForeignTable, base: ForeignChain, { source }: Played, way: HookedWay): string | undefined {
-  if (source === undefined || !way.isTranslated || way.endpoint.masquerade || base.hook?.type !== "nat") return undefined;
+  if (source === undefined || !(way.isTranslated || way.isBySocket === true) || way.endpoint.masquerade || base.hook?.type !== "nat")
+    return undefined;
   const by = source.address === "" ? "an address of this node" : source.address;
   return `${table.name}, chain ${source.chain}, rewrites the source${ruleText(source.rule.text)}: ${way.endpoint.ip} sees ${by}, and not ${way.packet.source}`;
 }
