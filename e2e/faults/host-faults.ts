@@ -33,7 +33,14 @@ function groundOf({ services, site }: FaultStage) {
 /** Faults of node1 itself: routes, kernel parameters, devices, remembered flows. */
 export function hostFaults(stage: FaultStage): readonly Fault[] {
   const ground = groundOf(stage);
-  return [...routeFaults(ground), ...deviceFaults(ground), ...passageFaults(ground), ...besideFaults(ground), ...flagFaults(ground)];
+  return [
+    ...routeFaults(ground),
+    ...deviceFaults(ground),
+    ...passageFaults(ground),
+    ...downFaults(ground),
+    ...besideFaults(ground),
+    ...flagFaults(ground),
+  ];
 }
 
 function routeFaults({ cluster, fromPod, pod2, pod1, pod2v6 }: Ground): readonly Fault[] {
@@ -232,8 +239,8 @@ function passageFaults({ cluster, outside, fromPod, fromClient, pod2, pod12, cli
   ];
 }
 
-/** What is beside the packet's way, and where the packet ends on this host. */
-function besideFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, client }: Ground): readonly Fault[] {
+/** Devices that are down, and did not lead where packets go. */
+function downFaults({ cluster, fromPod, pod1 }: Ground): readonly Fault[] {
   return [
     {
       name: "a device that is down, and an address that nobody has",
@@ -243,12 +250,27 @@ function besideFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, cli
       mend: "ip link del spare; ip route del unreachable 10.96.0.0/16",
     },
     {
+      name: "a device that is down and has an address, and no route to the pods of another node, nor any other",
+      culprits: ["no_route"],
+      names: "10.1.2.",
+      ask: { ...fromPod, ...cluster("remote") },
+      inject:
+        "ip route save table main >/tmp/turnout-routes; ip route del 10.1.2.0/24; ip route del default; ip link add spare type bridge; ip address add 192.0.2.200/24 dev spare",
+      mend: "ip link del spare; ip route flush table main; ip route restore </tmp/turnout-routes; rm /tmp/turnout-routes",
+    },
+    {
       name: "a device that is down, and a route to a pod that is missing",
       culprits: ["no_route"],
       ask: { ...fromPod, ...cluster("here") },
       inject: `ip route del ${pod1}/32; ip route add unreachable 10.1.1.0/24; ip link add spare type bridge`,
       mend: `ip link del spare; ip route del unreachable 10.1.1.0/24; ip route add ${pod1}/32 dev veth1`,
     },
+  ];
+}
+
+/** What is beside the packet's way, and where the packet ends on this host. */
+function besideFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, client }: Ground): readonly Fault[] {
+  return [
     {
       name: "the route back to a pod that asks is gone, and the default route takes its answers",
       culprits: ["no_way_back"],

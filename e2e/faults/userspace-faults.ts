@@ -168,6 +168,7 @@ function elsewhereFaults({ here }: Ground): readonly Fault[] {
       name: "userspace: a table of another of Turnout's backends was left",
       culprits: ["two_proxies"],
       names: "table ip turnout",
+      command: "turnout cleanup --backend nft",
       connections: "lost",
       ask,
       inject: `nft 'add table ip turnout; add chain ip turnout nat-prerouting { type nat hook prerouting priority -100; }; add rule ip turnout nat-prerouting ip daddr ${here.to} tcp dport ${here.port} dnat to 10.1.1.99:8080'`,

@@ -18,4 +18,6 @@ test("one that is late is told as who asked found it: to start it again would be
   expect(cause).toMatchObject({ mend: hint, show: ["ss -tlnp sport = :10249", "turnout doctor"] });
   expect(cause).not.toHaveProperty("commands");
   expect(cause.says).not.toContain("it may not run");
+  // It may be at work all the same.
+  expect(cause.says).toContain("So whether it runs can't be told");
 });

@@ -4,7 +4,9 @@ import type { Cause, ProxyError } from "@turnout/core";
 export function notRunning({ code, what, object = "", hint }: ProxyError, source: string): Cause {
   const port = /:(\d+)(?:,|$)/.exec(object)?.[1] ?? "10249";
   const isLate = code === "timed_out";
-  const says = `${what.replace(/ \(.*/, "")} (${object})${isLate ? "" : ": it may not run"}. No change of a Service or endpoint comes into force`;
+  const isUnreached = what.startsWith("connecting ");
+  const effect = isUnreached ? "So whether it runs can't be told" : "No change of a Service or endpoint comes into force";
+  const says = `${what.replace(/ \(.*/, "")} (${object})${isLate ? "" : ": it may not run"}. ${effect}`;
   const common = { id: "not_running", isSure: false, says } as const;
   // Whether something drops packets on the way to it, or it hangs, who asked knows best.
   if (isLate && hint !== undefined) return { ...common, show: [`ss -tlnp sport = :${port}`, "turnout doctor"], mend: hint };

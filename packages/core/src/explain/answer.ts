@@ -186,6 +186,9 @@ export function areOffTheWay(causes: readonly Cause[]): boolean {
   return causes.some(({ id, isSure }) => isSure !== false && OFF_THE_WAY.has(id));
 }
 
+/** What says that a packet should not go where it goes, or that its answer doesn't. */
+const ASTRAY: ReadonlySet<CauseId> = new Set(["unknown_address", "no_route", "no_way_back", "route_hidden"]);
+
 /**
  * Put causes in order: what is sure before guesses, then as the packet meets them; each is told once. Pure.
  *
@@ -193,7 +196,7 @@ export function areOffTheWay(causes: readonly Cause[]): boolean {
  * device that is down, come after what says that the packet should not go there at all.
  */
 export function rankedCauses(causes: readonly Cause[]): readonly Cause[] {
-  const isAstray = causes.some(({ id }) => id === "unknown_address" || id === "no_route" || id === "route_hidden");
+  const isAstray = causes.some(({ id }) => ASTRAY.has(id));
   const isLate = ({ id, isSure }: Cause): boolean => isSure === false || (isAstray && (id === "neighbour" || id === "device_down"));
   const rank = (cause: Cause): number => (cause.id === "other_flags" ? -1 : ORDER.indexOf(cause.id) + (isLate(cause) ? ORDER.length : 0));
   const told = new Map(causes.toReversed().map((cause) => [`${cause.id} ${cause.says}`, cause]));

@@ -27,9 +27,9 @@ const HOST = ["127.0.0.1", "172.18.0.1"];
 function walk(
   destination: string,
   port: number,
-  more: { readonly source?: string; readonly own?: string; readonly objects?: RawObject } = {},
+  more: { readonly source?: string; readonly device?: string; readonly own?: string; readonly objects?: RawObject } = {},
 ): Walk {
-  const { source = "10.1.1.6", own, objects } = more;
+  const { source = "10.1.1.6", device = "veth2", own, objects } = more;
   const { store, view, pull } = createStoreView([...OBJECTS, ...(objects === undefined ? [] : [objects])]);
   const node = pull()?.node;
   if (node === undefined) throw new Error("the first change set has a node");
@@ -46,7 +46,7 @@ function walk(
       nodes: () => ["node1", "node2"].map((name) => store.node(name) as Node),
     },
   };
-  return walkPacket(state, { family: "IPv4", protocol: "TCP", source, destination, port, device: "veth2" });
+  return walkPacket(state, { family: "IPv4", protocol: "TCP", source, destination, port, device });
 }
 
 describe("an address that no Service has", () => {
@@ -83,6 +83,9 @@ it("no packet comes from a cluster IP", () => {
     /^10\.96\.0\.10 is the cluster IP of Service shop\/near: no packet/,
   );
   expect(walk("10.96.0.10", 80).notes).toEqual([]);
+  // A device here has the address, so the host sends from it.
+  const { notes, steps } = walk("10.96.0.10", 80, { source: "10.96.0.10", device: "" });
+  expect([notes, steps[0]?.says]).toEqual([[], "10.96.0.10 is this node itself"]);
 });
 
 it("a pod whose address the host has itself gets nothing; a pod in the host's network does", () => {

@@ -82,8 +82,9 @@ export function strangerNotes(state: ExplainedState, { destination, port, protoc
 }
 
 /** No packet comes from a cluster IP. Pure. */
-export function senderNotes(state: ExplainedState, { source }: AskedPacket): readonly string[] {
-  if (isFromHost(state, { source })) return [];
+export function senderNotes(state: ExplainedState, packet: AskedPacket): readonly string[] {
+  const { source } = packet;
+  if (isFromHost(state, packet)) return [];
   const row = [...state.rows].find(({ destinations }) =>
     destinations.some(({ kind, address }) => kind === "clusterIP" && address === source),
   );

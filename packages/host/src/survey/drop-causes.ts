@@ -121,7 +121,7 @@ function mendFor(
     };
   if (!packet.isTranslated)
     return {
-      mend: `let packets to this endpoint${at === "forward" ? ", and its answers," : ""} through ${before}`,
+      mend: `let ${isAnswer ? "what it answers" : at === "forward" ? "such packets, and their answers," : "such packets"} through ${before}`,
       commands: acceptCommands(table, chain.name, { at, isAnswer, packet }),
     };
   const { tool, place } = table;

@@ -24,7 +24,7 @@ const port = (name: string, link: Partial<Link> = {}): Link => ({
 });
 const lost = (behind: readonly string[] | undefined, link: Partial<Link> = {}): LostLink => ({
   link: port("veth1", link),
-  hasAddress: false,
+  addresses: [],
   behind,
 });
 
@@ -101,9 +101,9 @@ describe("lost devices", () => {
   it("are all that there are, where there is no way", async () => {
     const way: Way = { ...WAY, there: { is: "none", why: "no_route", says: "Network is unreachable" }, back: undefined };
     const found = await readLostLinks(netlink, links, [way], "IPv4", () => false);
-    expect(found.map(({ link, hasAddress }) => [link.name, hasAddress])).toEqual([
-      ["veth1", false],
-      ["veth3", true],
+    expect(found.map(({ link, addresses }) => [link.name, addresses])).toEqual([
+      ["veth1", []],
+      ["veth3", ["192.0.2.1/24"]],
     ]);
   });
 

@@ -6,8 +6,8 @@ import type { Way } from "./way.ts";
 /** A device by which nothing of a family goes: it is down, without carrier, or without IPv6. */
 export interface LostLink {
   readonly link: Link;
-  /** It has an address of its own, of either family. */
-  readonly hasAddress: boolean;
+  /** Its own addresses of either family, each with the length of its network's prefix. */
+  readonly addresses: readonly string[];
   /** The addresses of the pod behind it, of a bridge of those behind its ports, of one family; undefined: the kernel doesn't tell, or there is none. */
   readonly behind: readonly string[] | undefined;
 }
@@ -42,7 +42,7 @@ export async function readLostLinks(
   return await Promise.all(
     lost.slice(0, LINKS_MAX).map(async (link) => ({
       link,
-      hasAddress: own.some((address) => address.link === link.name),
+      addresses: own.flatMap((address) => (address.link === link.name ? `${address.ip}/${address.prefixLength}` : [])),
       behind: await addressesBehind(netlink, [link, ...[...links.values()].filter(({ master }) => master === link.name)], family),
     })),
   );

@@ -134,10 +134,16 @@ async function readQueues(read: ReadFile): Promise<HookedPacket["isQueueServed"]
   return (queue) => served.has(String(queue));
 }
 
+/** Remove a table of a backend of Turnout, or what kube-proxy left. */
+function cleanupCommand(table: string): string {
+  const backend = table.endsWith(" turnout-ebpf") ? " --backend ebpf" : table.endsWith(" turnout") ? " --backend nft" : "";
+  return `turnout cleanup${backend}`;
+}
+
 /** Another proxy's rules serve the address beside the backend's own. */
 function proxyCauses({ packet, hasKubeChains, answersItself }: PathQuestion, { tables, proxyTables }: ForeignTables): readonly Cause[] {
   const mend = answersItself
-    ? "packets go by these rules before they come to the process that answers here, and it removes none. See which proxy they are of, and end it where it runs: turnout doctor; then remove what it left: turnout cleanup --backend NAME"
+    ? "packets go by these rules before they come to the process that answers here, and it removes none. See which proxy they are of, and end it where it runs (turnout doctor); then remove what it left"
     : "see that only one proxy runs here, then restart this one: it removes what others left (unless told --keep-other-rules)";
   // Where the backend has no table of its own, each is another's.
   const [table] = hasKubeChains || answersItself ? proxyTables : [];
@@ -148,6 +154,7 @@ function proxyCauses({ packet, hasKubeChains, answersItself }: PathQuestion, { t
         says: `another service proxy has rules in force on this node: table ${table}`,
         show: [`nft -t list table ${table}`],
         mend,
+        ...(answersItself ? { commands: [cleanupCommand(table)] } : {}),
       },
     ];
   const nat = tables.find(({ place, chains }) => place === "nat" && chains.has(KUBE_SERVICES));

@@ -146,19 +146,41 @@ describe("IPv6 that is missing", () => {
   const bridge = { ...link("dk0")[1], bridge: { IPv4: false, IPv6: false } };
   const parameters = new Map([["ipv6/conf/dk0/disable_ipv6", "1"]]);
   const idsOf = (lost: Partial<LostLink>): readonly string[] =>
-    wayCauses(packet, way, { ...FACTS, parameters, lostLinks: [{ link: bridge, hasAddress: true, behind: undefined, ...lost }] }).map(
-      ({ id }) => id,
-    );
+    wayCauses(packet, way, {
+      ...FACTS,
+      parameters,
+      lostLinks: [{ link: bridge, addresses: ["172.17.0.1/16"], behind: undefined, ...lost }],
+    }).map(({ id }) => id);
 
   it("is to blame on a bridge that has the pod behind it, and not on one that has others", () => {
     expect(idsOf({ behind: ["fd01::5"] })).toEqual(["ipv6_off"]);
     expect([idsOf({ behind: ["fd01::9"] }), idsOf({})]).toEqual([["no_route"], ["no_route"]]);
   });
 
-  it("is to blame on an uplink, and where the MTU is too small", () => {
+  it("is told of an uplink beside the route that is missing, and is to blame where the MTU of a pod's device is too small", () => {
     const uplink = { ...link("dk0")[1] };
-    expect(idsOf({ link: uplink })).toEqual(["ipv6_off"]);
-    expect(idsOf({ link: { ...uplink, name: "up0", mtu: 1_200 } })).toEqual(["mtu"]);
+    const [cause] = wayCauses(packet, way, {
+      ...FACTS,
+      parameters,
+      lostLinks: [{ link: uplink, addresses: ["192.0.2.1/24"], behind: undefined }],
+    });
+    expect(cause).toMatchObject({
+      id: "no_route",
+      mend: expect.stringMatching(/^dk0 has no IPv6: if the route was by it, .*Else this node has no route/) as unknown,
+    });
+    expect(idsOf({ link: { ...uplink, name: "up0", mtu: 1_200 }, behind: ["fd01::5"] })).toEqual(["mtu"]);
+  });
+
+  it("a device that is down is told beside it, unless it is a bridge's, or a pod's", () => {
+    const mendWith = (rest: Partial<Link>): string | undefined =>
+      wayCauses(packet, way, {
+        ...FACTS,
+        lostLinks: [{ link: { ...link("eth1")[1], isUp: false, ...rest }, addresses: ["192.0.2.1/24"], behind: undefined }],
+      })[0]?.mend;
+    expect(mendWith({})).toMatch(/^eth1 is down: if the route was by it, set it up \(ip link set eth1 up\)/);
+    expect(
+      [mendWith({ bridge: { IPv4: false, IPv6: false } }), mendWith({ namespace: 3 })].map((mend) => mend?.includes("is down")),
+    ).toEqual([false, false]);
   });
 });
 
@@ -267,16 +289,17 @@ describe("routes in the way", () => {
     expect(cause("10.1.0.0/16")?.commands).toBeUndefined();
     // What a device that is down has taken along is narrower than what refuses then.
     const ids = (range: string, lost: Partial<LostLink>) => {
-      const lostLinks = [{ link: { ...link("veth1")[1], isUp: false }, hasAddress: false, behind: undefined, ...lost }];
+      const lostLinks = [{ link: { ...link("veth1")[1], isUp: false }, addresses: [], behind: undefined, ...lost }];
       return wayCauses(PACKET, way, { ...FACTS, lostLinks, routes: [host(range, "", { type: "blackhole" })] }).map(({ id }) => id);
     };
     const leading = { behind: ["10.1.2.1"] };
     expect([ids("10.1.0.0/16", leading), ids("10.1.2.1/32", leading)]).toEqual([["device_down"], ["no_route"]]);
-    // One with addresses of its own may have led anywhere, one that leads to others only there.
-    expect([ids("10.1.0.0/16", { hasAddress: true }), ids("10.1.0.0/16", { behind: ["10.1.9.9"] })]).toEqual([
+    // One in whose own network it is led there; what leads to others did not.
+    expect([ids("10.1.0.0/16", { addresses: ["10.1.2.9/24"] }), ids("10.1.0.0/16", { behind: ["10.1.9.9"] })]).toEqual([
       ["device_down"],
       ["no_route"],
     ]);
+    expect(ids("10.1.0.0/16", { addresses: ["172.17.0.1/16"] })).toEqual(["no_route"]);
     expect(ids("10.1.0.0/16", {})).toEqual(["no_route"]);
   });
 

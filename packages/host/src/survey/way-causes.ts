@@ -8,7 +8,7 @@ import { refusingRoute, routeText } from "./host-routes.ts";
 import type { HostRoute } from "./host-routes.ts";
 import { hiddenCauses, ruleCause } from "./route-causes.ts";
 import type { Route, RouteQuestion } from "./route.ts";
-import { IPV6_MTU_MIN } from "./way-facts.ts";
+import { IPV6_MTU_MIN, isWithoutIPv6 } from "./way-facts.ts";
 import type { WayFacts } from "./way-facts.ts";
 import type { Way } from "./way.ts";
 
@@ -167,15 +167,20 @@ function lostCause(
   const isOwn = refusing?.prefixLength === (packet.family === "IPv4" ? 32 : 128);
   const lost = isOwn ? undefined : deviceCause(packet, route.says, to, facts, side);
   if (lost !== undefined) return lost;
-  if (refusing !== undefined) return refusedCause(packet, refusing, to, endpoint, { isOwn, side });
+  if (refusing !== undefined) return refusedCause(packet, refusing, to, endpoint, { isOwn, side, facts });
   if (side === "back")
     return {
       id: "no_way_back",
       says: `there is no route back to ${to}: answers can't be sent (${route.says})`,
       show,
-      mend: `add a route to the client's network by the way it came: ip route add ${to} …`,
+      mend: `${lostText(packet, facts)}add a route to the client's network by the way it came: ip route add ${to} …`,
     };
-  return { id: "no_route", says: `there is no route to ${to} (${route.says})`, show, mend: routeMend(endpoint) };
+  return {
+    id: "no_route",
+    says: `there is no route to ${to} (${route.says})`,
+    show,
+    mend: `${lostText(packet, facts)}${routeMend(endpoint)}`,
+  };
 }
 
 /** What to do about a route of a pod that is missing. Pure. */
@@ -192,7 +197,7 @@ function refusedCause(
   route: HostRoute,
   to: string,
   endpoint: FateEndpoint,
-  { isOwn, side }: { readonly isOwn: boolean; readonly side: "to" | "back" },
+  { isOwn, side, facts }: { readonly isOwn: boolean; readonly side: "to" | "back"; readonly facts: WayFacts },
 ): Cause {
   const ip = packet.family === "IPv4" ? "ip" : "ip -6";
   const missing = side === "to" ? routeMend(endpoint) : `add a route to the client's network by the way it came: ${ip} route add ${to} …`;
@@ -200,7 +205,9 @@ function refusedCause(
     id: side === "to" ? "no_route" : "no_way_back",
     says: `there is no route ${side === "to" ? "" : "back "}to ${to}: the route ${routeText(route)} refuses it${isOwn ? "" : ", and no narrower one leads there"}`,
     show: [`${ip} route show match ${to}`],
-    mend: isOwn ? "see who set that route; if nobody needs it, delete it" : `${missing}; or delete that route, if nobody needs it`,
+    mend: isOwn
+      ? "see who set that route; if nobody needs it, delete it"
+      : `${lostText(packet, facts)}${missing}; or delete that route, if nobody needs it`,
     ...(isOwn ? { commands: [`${ip} route del ${routeText(route)}`] } : {}),
   };
 }
@@ -215,15 +222,13 @@ function reversePathCause({ from, by }: RouteQuestion, elsewhere: string | undef
   };
 }
 
-/** Routes that are gone because a device is down, or has no IPv6: one that leads to the pod, or else one that has addresses of its own. */
+/** Routes that are gone because a device is down, or has no IPv6: one that leads to the pod, or whose own network has the address. */
 function deviceCause({ family }: AskedPacket, says: string, to: string, facts: WayFacts, side: "to" | "back"): Cause | undefined {
   const { lostLinks, parameters } = facts;
-  const blamed = (fits: (link: Link) => boolean): readonly LostLink[] => {
-    const those = lostLinks.filter(({ link }) => fits(link));
-    const leading = those.filter(({ behind }) => behind?.includes(to));
-    // A bridge that is up leads to what is behind its ports alone.
-    return leading.length > 0 ? leading : those.filter(({ link, hasAddress }) => hasAddress && !(link.isUp && link.bridge !== undefined));
-  };
+  const blamed = (fits: (link: Link) => boolean): readonly LostLink[] =>
+    lostLinks.filter(
+      ({ link, behind, addresses }) => fits(link) && (behind?.includes(to) === true || addresses.some((network) => contains(network, to))),
+    );
   const [narrow] = family === "IPv6" ? blamed(({ isUp, mtu }) => isUp && mtu < IPV6_MTU_MIN) : [];
   if (narrow !== undefined) {
     const { name, mtu } = narrow.link;
@@ -257,6 +262,19 @@ function deviceCause({ family }: AskedPacket, says: string, to: string, facts: W
     mend: "set the device up, then set the routes again (the CNI's, for a pod: delete the pod)",
     commands: [`ip link set ${name} up`],
   };
+}
+
+/** Devices that may have taken the route along, though nothing shows that they led there: to be looked at first. */
+function lostText({ family }: AskedPacket, { lostLinks, parameters }: WayFacts): string {
+  const others = lostLinks.filter(
+    ({ link, addresses }) => addresses.length > 0 && link.bridge === undefined && link.namespace === undefined && link.master === undefined,
+  );
+  const [first] = others;
+  if (first === undefined) return "";
+  const { name, isUp } = first.link;
+  const isOff = isUp && family === "IPv6" && isWithoutIPv6(first.link, parameters);
+  if (isUp && !isOff) return "";
+  return `${name} ${isOff ? "has no IPv6" : "is down"}: if the route was by it, ${isOff ? "switch IPv6 on there" : `set it up (ip link set ${name} up)`}, and its routes again. Else `;
 }
 
 function forwardingCauses(packet: AskedPacket, way: Way, { parameters }: WayFacts): readonly Cause[] {
