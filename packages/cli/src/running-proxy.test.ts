@@ -56,7 +56,7 @@ describe("a proxy that is asked", () => {
   it("and can't be connected to is not taken for one that is not there: nobody there refuses", () => {
     const { code, what, hint } = lateError({ ip: "127.0.0.1", port: 10_249 }, { waitMs: 1_000, isConnected: false }, []);
     expect([code, what]).toEqual(["timed_out", "connecting to the proxy timed out after 1 s"]);
-    expect(hint).toContain("rules of firewalls about lo");
+    expect(hint).toContain("rules of a firewall drop packets on loopback");
   });
 
   it("until somebody ends the command is an operating error, not a defect with its stack", async () => {

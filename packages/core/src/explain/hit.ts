@@ -68,9 +68,8 @@ export function isFromPod({ node, capabilities, variants }: ExplainedState, { so
 }
 
 /** Tell whether this host itself sends the packet. Pure. */
-export function isFromHost({ hostAddresses }: ExplainedState, { source, device }: Pick<AskedPacket, "source" | "device">): boolean {
-  // To an address of Services that is on a device here the host sends from that address.
-  return device === "" || hostAddresses.includes(source) || isLoopback(source);
+export function isFromHost({ hostAddresses }: ExplainedState, { source }: Pick<AskedPacket, "source">): boolean {
+  return hostAddresses.includes(source) || isLoopback(source);
 }
 
 /**

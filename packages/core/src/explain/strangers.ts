@@ -83,8 +83,9 @@ export function strangerNotes(state: ExplainedState, { destination, port, protoc
 
 /** No packet comes from a cluster IP. Pure. */
 export function senderNotes(state: ExplainedState, packet: AskedPacket): readonly string[] {
-  const { source } = packet;
-  if (isFromHost(state, packet)) return [];
+  const { source, device } = packet;
+  // To an address of Services that is on a device here the host sends from that address.
+  if (device === "" || isFromHost(state, packet)) return [];
   const row = [...state.rows].find(({ destinations }) =>
     destinations.some(({ kind, address }) => kind === "clusterIP" && address === source),
   );

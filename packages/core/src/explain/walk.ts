@@ -249,7 +249,7 @@ function unserved(
 
 function senderText(state: ExplainedState, packet: AskedPacket): string {
   const by = packet.device === "" || packet.device === UNKNOWN_DEVICE ? "" : ` (by ${packet.device})`;
-  if (isFromHost(state, packet)) return `${packet.source} is this node itself${by}`;
+  if (packet.device === "" || isFromHost(state, packet)) return `${packet.source} is this node itself${by}`;
   if (state.node.detector === undefined) return `${packet.source}${by}: whether it is a pod can't be told here`;
   const isPod = isFromPod(state, packet);
   return `${packet.source}${by} counts as ${isPod ? "a pod" : "a client outside the cluster"} (${detectorText(state.node.detector)})${isPod || !isWithin(packet.source, state.node.podCIDRs) ? "" : ", though it is in the range of this node's pods"}`;
