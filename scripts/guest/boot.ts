@@ -1,3 +1,5 @@
+import { quoted } from "../shell-word.ts";
+
 /** Where Debian's package user-mode-linux has the kernel. */
 export const KERNEL_PATH = "/usr/bin/linux.uml";
 /** Where it has the kernel's modules, in a folder for each release. */
@@ -30,11 +32,6 @@ const MODPROBE = "modprobe";
 const STDOUT = "/dev/tty1";
 const STDERR = "/dev/tty2";
 const REPORT = "/dev/tty3";
-
-/** Say that a text is one word of a shell's command line. Pure. */
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
-}
 
 /**
  * Write the files that a guest boots from: its first process, and the program that its kernel calls to load a module.

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { createExec } from "@turnout/host";
+import { quoted } from "@turnout/house/shell-word";
 import type { Deployment } from "../proxies.ts";
 import { commandsOf } from "./runbook.ts";
 import { startTraffic } from "./traffic.ts";
@@ -63,10 +64,6 @@ async function type(command: string, { cluster, program }: MoveOptions): Promise
     timeoutMs: COMMAND_MS,
   });
   if (code !== 0) throw new Error(`${command}\nended with ${code}: ${stderr.trim()} ${stdout.trim()}`);
-}
-
-function quoted(word: string): string {
-  return `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
 /** Print what was lost, and say whether nothing was. */

@@ -2,7 +2,6 @@ import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { setTimeout as sleep } from "node:timers/promises";
 import { until } from "../../apiserver/until.ts";
 import { fill } from "../kubectl.ts";
 import type { Kubectl } from "../kubectl.ts";
@@ -31,10 +30,11 @@ export interface Traffic {
 /** As in traffic.yaml. */
 const NODE_PORT = 30_080;
 const WORKLOADS = ["move-server", "move-pod", "move-host"] as const;
-/** Clients write a line each second; one that is older than this, in ms, is a client that hangs. */
+/** Clients write a line each second; where none came for so long, in ms, the one outside hangs. */
 const STALE_MS = 15_000;
 const START_MS = 120_000;
-const PAUSE_MS = 500;
+/** Some hundred new connections take some ten seconds; a client that hangs is told by this. */
+const MORE_MS = 120_000;
 const programAt = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 
 /** Start it, and wait until all clients have their kept connections. */
@@ -64,7 +64,7 @@ export async function startTraffic({ before }: KubeCluster, kubectl: Kubectl, im
     count,
     more: async (tries) => {
       const enough = (await tried()) + tries;
-      while ((await tried()) < enough) await sleep(PAUSE_MS);
+      await until(`${tries} more connections of each client`, MORE_MS, async () => (await tried()) >= enough);
     },
     stop: async () => {
       outside.child.kill();

@@ -19,6 +19,8 @@ const ANSWER_MS = 10_000;
 const ALIVE_MS = 3_000;
 /** Costs the proxy nothing. What it answers does not matter. */
 const ALIVE_PATH = "/healthz";
+/** How it is told that nobody was reached, so that nothing is known of a proxy. */
+export const UNREACHED = "connecting to the proxy timed out";
 const GONE_HINT =
   'is it running on this host, in this network namespace? see its log for "serving metrics", and pass that address with --address';
 const ANSWER_BYTES_MAX = 64 * 2 ** 20;
@@ -136,7 +138,7 @@ export function lateError(
 ): ProxyError {
   const [object, seconds] = [hostPort(place), waitMs / 1_000];
   if (!isConnected)
-    return new ProxyError("timed_out", `connecting to the proxy timed out after ${seconds} s`, {
+    return new ProxyError("timed_out", `${UNREACHED} after ${seconds} s`, {
       object,
       hint: "rules of a firewall drop packets on loopback (a port on which nobody listens would have refused at once): turnout doctor names them",
     });

@@ -43,7 +43,7 @@ export type { ErrorCode, ErrorDetails } from "./model/errors.ts";
 export { tryInHalves } from "./model/halves.ts";
 export { serviceHealth } from "./model/health.ts";
 export type { ServiceHealth } from "./model/health.ts";
-export { isDNSName, printableName, rowKey } from "./model/names.ts";
+export { isDNSName, listedNames, printableName, rowKey } from "./model/names.ts";
 export type {
   ChangeSet,
   DestinationKind,

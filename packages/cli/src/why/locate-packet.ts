@@ -1,4 +1,4 @@
-import { familyOf, ProxyError, UNKNOWN_DEVICE, type AskedPacket, type Exec, type ParsedQuestion } from "@turnout/core";
+import { familyOf, listedNames, ProxyError, UNKNOWN_DEVICE, type AskedPacket, type Exec, type ParsedQuestion } from "@turnout/core";
 import { readLinks, routeFor } from "@turnout/host/survey";
 
 /**
@@ -32,10 +32,9 @@ async function existing(device: string, exec: Exec, signal: AbortSignal): Promis
   const names = [...(await readLinks(exec, signal)).keys()];
   if (names.length === 0 || names.includes(device)) return device;
   const others = names.filter((name) => name !== "lo");
-  const listed = `${others.slice(0, DEVICES_SHOWN).join(", ")}${others.length > DEVICES_SHOWN ? ", …" : ""}`;
   throw new ProxyError("invalid_object", `no device ${device} here`, {
     object: "--in",
-    hint: others.length === 0 ? "there is none but lo" : `there are ${listed}`,
+    hint: others.length === 0 ? "there is none but lo" : `there are ${listedNames(others, DEVICES_SHOWN)}`,
   });
 }
 

@@ -4,6 +4,7 @@ import {
   explainPacket,
   fitRow,
   knownObjects,
+  listedNames,
   openDataplane,
   probeModule,
   ProxyError,
@@ -76,13 +77,14 @@ function refuseUnknownNode(
   if (!state.lacksNode || (known.length === 0 && parseSourceSpec(source).kind !== "kube")) return;
   // Of a cluster only the Node of this name was asked for, but its endpoints name others.
   const named = [...new Set(rows.flatMap(({ endpoints }) => endpoints.flatMap(({ nodeName }) => nodeName ?? [])))];
-  const has = known.length > 0 ? ` (it has: ${listed(known)})` : named.length > 0 ? ` (endpoints are on: ${listed(named)})` : "";
+  const has =
+    known.length > 0
+      ? ` (it has: ${listedNames(known, NODES_SHOWN)})`
+      : named.length > 0
+        ? ` (endpoints are on: ${listedNames(named, NODES_SHOWN)})`
+        : "";
   const hint = has === "" ? "give this node's name there (--node-name)" : "write one of these with --node-name";
   throw new ProxyError("not_found", `the source has no Node ${config.nodeName}${has}`, { hint });
-}
-
-function listed(names: readonly string[]): string {
-  return `${names.slice(0, NODES_SHOWN).join(", ")}${names.length > NODES_SHOWN ? ", …" : ""}`;
 }
 
 async function explain(parts: StandaloneParts, state: NodeStateSource, issues: Issue[], signal: AbortSignal): Promise<Answer> {

@@ -185,6 +185,22 @@ describe("the order of causes", () => {
       ],
       ["device_down", "node_port_address"],
     ],
+    [
+      "a next hop that does not answer goes after a way back that may be missing",
+      [
+        { ...drop, id: "neighbour" },
+        { ...gone, id: "no_way_back" },
+      ],
+      ["no_way_back", "neighbour"],
+    ],
+    [
+      "a device that is down goes after the address that nobody has",
+      [
+        { ...drop, id: "device_down" },
+        { ...drop, id: "unknown_address" },
+      ],
+      ["unknown_address", "device_down"],
+    ],
     ["a refused row explains what the kernel lacks", [changed, { ...changed, id: "refused_row" }], ["refused_row", "kernel_changed"]],
   ])("%s", (_name, causes, ids) => {
     expect(rankedCauses(causes).map(({ id }) => id)).toEqual(ids);

@@ -140,3 +140,34 @@ it("what the kernel holds otherwise is a guess where the flags are known to be o
   expect(causes).toMatchObject([{ id: "other_flags" }, { id: "kernel_missing", isSure: false }]);
   expect(steps.at(-1)?.says).toContain("can't be told: they were made with other flags");
 });
+
+/** A host that still has node port 30777, and a backend that makes an object of each destination, and looks up what it is asked for. */
+function questionAt(destination: string, port: number, more: Partial<Question["state"]> = {}): Question {
+  const left: KernelObject = { kind: "nodePort", key: ":30777", value: 1 };
+  const held = new Map([OBJECT, left].map((object) => [objectId(object), object]));
+  const family = {
+    skeleton: () => [OBJECT],
+    render: ({ destinations }: ServicePort) => destinations.map((one) => ({ kind: one.kind, key: `${one.address}:${one.port}`, value: 1 })),
+    lookup: (objects: readonly KernelObject[]) =>
+      Promise.resolve(new Map([...held].filter(([id]) => objects.some((object) => objectId(object) === id)))),
+  } as unknown as Question["backend"]["family"];
+  const { packet, state, backend } = question([]);
+  return { packet: { ...packet, destination, port }, state: { ...state, ...more }, backend: { ...backend, family } };
+}
+
+const idsOf = async (asked: Question): Promise<readonly string[]> => (await explainPacket(asked, signal)).causes.map(({ id }) => id);
+
+it("what the kernel still has for a node port that is no Service's is looked for at the host's addresses", async () => {
+  expect(await idsOf(questionAt("172.18.0.1", 30_777))).toContain("kernel_stale");
+  expect(await idsOf(questionAt("172.18.0.1", 30_778))).not.toContain("kernel_stale");
+  expect(await idsOf(questionAt("172.18.0.9", 30_777))).not.toContain("kernel_stale");
+});
+
+it("a node port of a Service is none that is left, where the packet is not for it", async () => {
+  const [row] = [...question([]).state.rows];
+  const [destination] = row?.destinations ?? [];
+  if (row === undefined || destination === undefined) throw new Error("the Service has a cluster IP");
+  const nodePort = { ...destination, kind: "nodePort", address: "", port: 30_777 } as const;
+  const udp: ServicePort = { ...row, name: { ...row.name, protocol: "UDP" }, destinations: [nodePort] };
+  expect(await idsOf(questionAt("172.18.0.1", 30_777, { rows: [udp] }))).toEqual(["wrong_protocol"]);
+});

@@ -1,3 +1,4 @@
+import { listedNames } from "../model/names.ts";
 import type { Cause } from "./answer.ts";
 import { detectorText, isFromHost, isFromPod, isWithin } from "./hit.ts";
 import type { AskedPacket, ExplainedState } from "./question.ts";
@@ -39,7 +40,7 @@ function nameCause({ node, objects, source, hostAddresses, rows }: ExplainedStat
   if (nodes.some(({ name }) => name === node.name) || (nodes.length === 0 && source?.name?.startsWith("kube") !== true)) return undefined;
   const own = nodes.find(({ addresses }) => addresses.some((address) => hostAddresses.includes(address)));
   const named = nodes.length > 0 ? nodes.map(({ name }) => name) : endpointNodes(rows);
-  const others = own === undefined ? listed(named) : own.name;
+  const others = own === undefined ? listedNames(named, NAMED_MAX) : own.name;
   const hint = own === undefined ? (others === "" ? "" : `; it knows of ${others}`) : `; Node ${own.name} has this host's address`;
   return {
     id: "node_unknown",
@@ -59,7 +60,7 @@ function addressCause({ node, hostAddresses }: ExplainedState): Cause | undefine
     return undefined;
   return {
     id: "node_address",
-    says: `Node ${name} has ${listed(addresses)} as its address, which is on no device of this host: node ports that answer on the node's address answer nowhere`,
+    says: `Node ${name} has ${listedNames(addresses, NAMED_MAX)} as its address, which is on no device of this host: node ports that answer on the node's address answer nowhere`,
     show: [`kubectl get node ${name} -o wide`, "ip -br address"],
     mend: "have kubelet tell an address that this host has (--node-ip), or give this host the address; and see whether --node-name is this host's",
   };
@@ -76,8 +77,4 @@ function detectorCause(state: ExplainedState, packet: AskedPacket): Cause | unde
     show: [`kubectl get node ${name} -o jsonpath='{.spec.podCIDRs}'`],
     mend: "give the proxy the range that the pods have (--cluster-cidr), or --detect-local-mode NodeCIDR",
   };
-}
-
-function listed(names: readonly string[]): string {
-  return `${names.slice(0, NAMED_MAX).join(", ")}${names.length > NAMED_MAX ? ", …" : ""}`;
 }

@@ -1,6 +1,6 @@
 import { hostPort } from "../model/addresses.ts";
 import type { Node } from "../model/api-objects.ts";
-import { printableName } from "../model/names.ts";
+import { listedNames, printableName } from "../model/names.ts";
 import type { ServicePort } from "../model/rows.ts";
 import type { Cause, Fate } from "./answer.ts";
 import { isFromHost, isWithin } from "./hit.ts";
@@ -23,12 +23,11 @@ export function likenessCauses(state: ExplainedState, packet: AskedPacket): read
   );
   const alike = [...new Set(clusterIPs)].filter((address) => isWithin(address, near));
   if (alike.length === 0) return [];
-  const listed = `${alike.slice(0, NAMED_MAX).join(", ")}${alike.length > NAMED_MAX ? ", …" : ""}`;
   return [
     {
       id: "unknown_address",
       isSure: false,
-      says: `no Service has ${destination}, and cluster IPs here are like it (${listed}): a wrong address, or that of a Service that is gone`,
+      says: `no Service has ${destination}, and cluster IPs here are like it (${listedNames(alike, NAMED_MAX)}): a wrong address, or that of a Service that is gone`,
       show: [`kubectl get services -A -o wide | grep -F ${destination}`],
       mend: "ask for the Service's present address (a client may have kept an old DNS answer)",
     },

@@ -11,6 +11,11 @@ export function printableName(name: ServicePortName): string {
   return name.port === "" ? `${name.namespace}/${name.name}` : `${name.namespace}/${name.name}:${name.port}`;
 }
 
+/** List names for people, the first `max` of them, and say that there are more. Pure. */
+export function listedNames(names: readonly string[], max: number): string {
+  return `${names.slice(0, max).join(", ")}${names.length > max ? ", …" : ""}`;
+}
+
 /** The key of a row: `namespace/name:port/protocol`; unique because none of the parts can hold ":" or "/". */
 export function rowKey(namespace: string, name: string, port: string, protocol: Protocol): string {
   return `${namespace}/${name}:${port}/${protocol}`;

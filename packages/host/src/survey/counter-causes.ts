@@ -1,4 +1,4 @@
-import { hostPort } from "@turnout/core";
+import { hostPort, listedNames } from "@turnout/core";
 import type { AskedPacket, Cause } from "@turnout/core";
 import type { ReadFile } from "./foreign-tables.ts";
 import type { WayFacts } from "./way-facts.ts";
@@ -64,10 +64,10 @@ export function counterNotes(
   );
   const [first] = others;
   if (first === undefined) return [];
-  const names = `${others
-    .slice(0, DEVICES_SHOWN)
-    .map(({ name }) => name)
-    .join(", ")}${others.length > DEVICES_SHOWN ? ", …" : ""}`;
+  const names = listedNames(
+    others.map(({ name }) => name),
+    DEVICES_SHOWN,
+  );
   const target = `${hostPort(destination, port)}${protocol === "TCP" ? "" : `/${protocol.toLowerCase()}`}`;
   return [
     `the kernel has dropped ${reversePathDrops} packets so far for coming in by another device than answers would leave by (rp_filter is strict on ${names}). Whether they were like this one is not known: it was taken to come in by ${device}. Where it comes in by another device, ask with that: turnout why ${source} ${target} --in ${first.name}`,

@@ -1,3 +1,4 @@
+import { listedNames } from "@turnout/core";
 import { isOthersBridge } from "./parameter-findings.ts";
 import type { HostSurvey } from "./survey.ts";
 
@@ -24,6 +25,6 @@ export function deviceGroups({ uplinks, devices }: Pick<HostSurvey, "uplinks" | 
     .map(({ name }) => name);
   const each = shared.map((device) => ({ devices: [device], named: device }));
   if (ofPods.length < 2) return each;
-  const named = `pods' devices (${ofPods.slice(0, NAMED_MAX).join(", ")}${ofPods.length > NAMED_MAX ? ", …" : ""})`;
+  const named = `pods' devices (${listedNames(ofPods, NAMED_MAX)})`;
   return [...each, { devices: ofPods, named }];
 }

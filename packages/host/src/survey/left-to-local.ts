@@ -1,4 +1,5 @@
 import type { AskedPacket, Survey } from "@turnout/core";
+import { listenersCommand } from "./listener-causes.ts";
 
 /**
  * Say that a cluster IP which this host has too, and which is untracked, is left to a program here: so NodeLocal DNSCache takes one over. Pure.
@@ -9,7 +10,7 @@ export function leftToLocal({ destination, port, protocol }: AskedPacket, survey
   const says = `${destination} is an address of this node too, and is untracked on purpose: it is left to a program here (NodeLocal DNS)`;
   const silent = {
     says: `${says}, and nothing listens there`,
-    show: [`ss -${protocol === "UDP" ? "u" : "t"}lnp 'sport = :${port}'`],
+    show: [listenersCommand(protocol, port)],
     mend: "see why that program ended, and start it again; or take the address and the rules about tracking away: then the Service answers",
   };
   return {

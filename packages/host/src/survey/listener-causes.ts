@@ -1,7 +1,12 @@
 import { hostPort } from "@turnout/core";
-import type { Cause } from "@turnout/core";
+import type { Cause, Protocol } from "@turnout/core";
 import type { PathQuestion } from "./path-question.ts";
 import type { Way } from "./way.ts";
+
+/** Write the command that shows who listens on a port. Pure. */
+export function listenersCommand(protocol: Protocol, port: number): string {
+  return `ss -${protocol === "UDP" ? "u" : "t"}lnp 'sport = :${port}'`;
+}
 
 /**
  * Say so where a packet ends on this host, and nothing listens. Pure.
@@ -16,7 +21,7 @@ export function listenerCauses(
   const { ip, port } = endpoint;
   const target = `${hostPort(ip, port)}/${protocol}`;
   const lost = protocol === "TCP" ? "connections are refused" : "what is sent there is lost";
-  const listeners = `ss -${protocol === "UDP" ? "u" : "t"}lnp 'sport = :${port}'`;
+  const listeners = listenersCommand(protocol, port);
   if (processFate !== undefined)
     return [
       {

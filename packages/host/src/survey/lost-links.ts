@@ -1,3 +1,4 @@
+import { listedNames } from "@turnout/core";
 import type { AskedPacket, Cause, IPFamily } from "@turnout/core";
 import type { Netlink } from "../netlink/netlink.ts";
 import type { Link } from "./links.ts";
@@ -122,6 +123,8 @@ export function portNotes(lost: readonly LostLink[]): readonly string[] {
 
 /** Devices that are down, by their names. Pure. */
 export function namesOf(lost: readonly LostLink[]): string {
-  const names = lost.map(({ link }) => link.name);
-  return `${names.slice(0, NAMED_MAX).join(", ")}${names.length > NAMED_MAX ? ", …" : ""}`;
+  return listedNames(
+    lost.map(({ link }) => link.name),
+    NAMED_MAX,
+  );
 }

@@ -1,14 +1,14 @@
-import type { AskedPacket, Cause, Exec, Fate, FateEndpoint, Step, Survey } from "@turnout/core";
+import type { AskedPacket, Exec, Fate, FateEndpoint, Step, Survey } from "@turnout/core";
 import type { Netlink } from "../netlink/netlink.ts";
 import { answeredHere, arrivingQuestion, isAnsweredHere, notHere, openedQuestion } from "./answered-here.ts";
-import { leftToLocal } from "./left-to-local.ts";
 import { bridgeCauses } from "./bridge-causes.ts";
 import { counterCauses, counterNotes, readCounters } from "./counter-causes.ts";
 import { flowCauses, readFlowTimeouts } from "./flow-causes.ts";
-import { KUBE_SERVICES, readForeignTables, withServices } from "./foreign-tables.ts";
+import { readForeignTables, withServices } from "./foreign-tables.ts";
 import type { ForeignTables, ForeignTools, ReadFile } from "./foreign-tables.ts";
 import { hairpinCauses } from "./hairpin.ts";
 import { readHostRoutes } from "./host-routes.ts";
+import { leftToLocal } from "./left-to-local.ts";
 import { readLinks } from "./links.ts";
 import { listenerCauses } from "./listener-causes.ts";
 import { portNotes } from "./lost-links.ts";
@@ -17,6 +17,7 @@ import { isAtInput, isBySocket } from "./path-question.ts";
 import type { PathQuestion } from "./path-question.ts";
 import { playForeign, wayTo } from "./play-foreign.ts";
 import type { Found } from "./play-foreign.ts";
+import { proxyCauses } from "./proxy-causes.ts";
 import { takenCauses, unreachableCause } from "./route-causes.ts";
 import { routeFor } from "./route.ts";
 import type { Route } from "./route.ts";
@@ -132,36 +133,6 @@ async function readQueues(read: ReadFile): Promise<HookedPacket["isQueueServed"]
   if (text === undefined) return undefined;
   const served = new Set(text.split("\n").flatMap((line) => /^\s*(\d+)/.exec(line)?.[1] ?? []));
   return (queue) => served.has(String(queue));
-}
-
-/** Remove a table of a backend of Turnout, or what kube-proxy left. */
-function cleanupCommand(table: string): string {
-  const backend = table.endsWith(" turnout-ebpf") ? " --backend ebpf" : table.endsWith(" turnout") ? " --backend nft" : "";
-  return `turnout cleanup${backend}`;
-}
-
-/** Another proxy's rules serve the address beside the backend's own. */
-function proxyCauses({ packet, hasKubeChains, answersItself }: PathQuestion, { tables, proxyTables }: ForeignTables): readonly Cause[] {
-  const mend = answersItself
-    ? "packets go by these rules before they come to the process that answers here, and it removes none. See which proxy they are of, and end it where it runs (turnout doctor); then remove what it left"
-    : "see that only one proxy runs here, then restart this one: it removes what others left (unless told --keep-other-rules)";
-  // Where the backend has no table of its own, each is another's.
-  const [table] = hasKubeChains || answersItself ? proxyTables : [];
-  if (table !== undefined)
-    return [
-      {
-        id: "two_proxies",
-        says: `another service proxy has rules in force on this node: table ${table}`,
-        show: [`nft -t list table ${table}`],
-        mend,
-        ...(answersItself ? { commands: [cleanupCommand(table)] } : {}),
-      },
-    ];
-  const nat = tables.find(({ place, chains }) => place === "nat" && chains.has(KUBE_SERVICES));
-  const isServed = nat?.chains.get(KUBE_SERVICES)?.rules.some(({ text }) => text.includes(` ${packet.destination}/`)) ?? false;
-  if (hasKubeChains || nat === undefined || !isServed) return [];
-  const says = `another service proxy serves this address, too: chain ${KUBE_SERVICES} of the ${nat.name}`;
-  return [{ id: "two_proxies", says, show: [`${nat.tool} -t nat -S ${KUBE_SERVICES} | grep ${packet.destination}`], mend }];
 }
 
 /** A packet that is no Service's goes where it is addressed to. */

@@ -139,6 +139,27 @@ it("a pod of this node that asks, and that only the default route leads back to,
   expect([found(true, true), found(false, true), found(true)]).toEqual([["no_way_back"], [], []]);
 });
 
+it("a bridge's port that is down hides that the bridge has no carrier, and not that the way back has none", () => {
+  const [cni0, up0] = [
+    { ...link("cni0")[1], hasCarrier: false, bridge: { IPv4: false, IPv6: false } },
+    { ...link("up0")[1], hasCarrier: false },
+  ];
+  const lostLinks = [{ link: { ...link("veth1")[1], isUp: false, master: "cni0" }, addresses: [], behind: ["10.1.2.1"] }];
+  const way: Way = { ...WAY, there: route("cni0"), back: route("up0") };
+  const facts: WayFacts = {
+    ...FACTS,
+    links: new Map([
+      ["cni0", cni0],
+      ["up0", up0],
+    ]),
+    lostLinks,
+  };
+  expect(wayCauses(PACKET, way, facts).map((cause) => cause.says)).toEqual([
+    "veth1 is down, and is the port of cni0 that leads to 10.1.2.1",
+    "up0 has no carrier: the other end is down or gone",
+  ]);
+});
+
 describe("IPv6 that is missing", () => {
   const packet: AskedPacket = { ...PACKET, family: "IPv6" };
   const there = { is: "none", why: "no_route", says: "Network is unreachable" } as const;
@@ -166,9 +187,17 @@ describe("IPv6 that is missing", () => {
     });
     expect(cause).toMatchObject({
       id: "no_route",
-      mend: expect.stringMatching(/^dk0 has no IPv6: if the route was by it, .*Else this node has no route/) as unknown,
+      mend: expect.stringMatching(/^dk0 has no IPv6 \(.*\): if the route was by it, .*Else this node has no route/) as unknown,
     });
     expect(idsOf({ link: { ...uplink, name: "up0", mtu: 1_200 }, behind: ["fd01::5"] })).toEqual(["mtu"]);
+  });
+
+  it("the one that is down is told, wherever it stands among others without carrier", () => {
+    const lostLinks = [
+      { link: { ...link("eth1")[1], hasCarrier: false }, addresses: ["192.0.2.1/24"], behind: undefined },
+      { link: { ...link("eth2")[1], isUp: false }, addresses: ["192.0.3.1/24"], behind: undefined },
+    ];
+    expect(wayCauses(packet, way, { ...FACTS, lostLinks })[0]?.mend).toMatch(/^eth2 is down:/);
   });
 
   it("a device that is down is told beside it, unless it is a bridge's, or a pod's", () => {

@@ -60,8 +60,11 @@ export function wayCauses(packet: AskedPacket, way: Way, facts: WayFacts): reado
   const forwarding = forwardingCauses(packet, way, facts);
   const ports = portCauses(packet, way, facts.lostLinks);
   // Of a bridge whose port is named it need not be said that it has no carrier.
+  const isNamed = ports.some(({ isSure }) => isSure !== false);
   const linksOf = (name: string, nextHop: string): readonly Cause[] =>
-    linkCauses(packet, facts, name, nextHop).filter(({ id }) => id !== "device_down" || ports.length === 0);
+    linkCauses(packet, facts, name, nextHop).filter(
+      ({ id }) => !(isNamed && id === "device_down" && facts.links.get(name)?.bridge !== undefined),
+    );
   // Where the kernel does not forward, it finds no way for what comes in, whatever routes there are.
   const isLost = (route: Route | undefined): route is Extract<Route, { is: "none" }> =>
     route?.is === "none" && (forwarding.length === 0 || route.why !== "no_route");
@@ -266,15 +269,21 @@ function deviceCause({ family }: AskedPacket, says: string, to: string, facts: W
 
 /** Devices that may have taken the route along, though nothing shows that they led there: to be looked at first. */
 function lostText({ family }: AskedPacket, { lostLinks, parameters }: WayFacts): string {
-  const others = lostLinks.filter(
-    ({ link, addresses }) => addresses.length > 0 && link.bridge === undefined && link.namespace === undefined && link.master === undefined,
+  const isOff = (link: Link): boolean => family === "IPv6" && isWithoutIPv6(link, parameters);
+  const other = lostLinks.find(
+    ({ link, addresses }) =>
+      addresses.length > 0 &&
+      (!link.isUp || isOff(link)) &&
+      link.bridge === undefined &&
+      link.namespace === undefined &&
+      link.master === undefined,
   );
-  const [first] = others;
-  if (first === undefined) return "";
-  const { name, isUp } = first.link;
-  const isOff = isUp && family === "IPv6" && isWithoutIPv6(first.link, parameters);
-  if (isUp && !isOff) return "";
-  return `${name} ${isOff ? "has no IPv6" : "is down"}: if the route was by it, ${isOff ? "switch IPv6 on there" : `set it up (ip link set ${name} up)`}, and its routes again. Else `;
+  if (other === undefined) return "";
+  const { name, isUp } = other.link;
+  const [is, mend] = isUp
+    ? [`has no IPv6 (switched off, or an MTU below ${IPV6_MTU_MIN})`, "give it IPv6"]
+    : ["is down", `set it up (ip link set ${name} up)`];
+  return `${name} ${is}: if the route was by it, ${mend}, and its routes again. Else `;
 }
 
 function forwardingCauses(packet: AskedPacket, way: Way, { parameters }: WayFacts): readonly Cause[] {
