@@ -17,6 +17,11 @@ test.each<readonly [name: string, args: string | undefined, command: string]>([
     "run --backend nft --web-page --metrics-bind-address 127.0.0.1:1 --cluster-cidr=10.1.0.0/16 --masquerade-all -v --v=4",
     "--source kube --backend nft --cluster-cidr=10.1.0.0/16 --masquerade-all",
   ],
+  [
+    "had a value in the flag's own word, and another word behind it",
+    "run --node-name=n1 extra --source=kube",
+    "--node-name=n1 --source=kube",
+  ],
 ])("a proxy whose command line %s is asked without it", (_name, args, flags) => {
   expect(aloneCommand(ASKED, args?.split(" "), KNOWN)).toBe(`turnout why 10.1.0.7 10.96.0.10:80 ${flags}`);
 });

@@ -64,6 +64,11 @@ describe("settings of rules", () => {
     });
   });
 
+  it("are the proxy's beside one that was given alone", () => {
+    const { config } = agreed({}, "nft", { cgroup: "/sys/fs/cgroup/a" });
+    expect(config.backendOptions).toEqual({ found: "here", counters: true, cgroup: "/sys/fs/cgroup/a" });
+  });
+
   it("are the command's own where an older proxy does not tell, or another backend has them", () => {
     const { ruleSettings: _, ...older } = PROXY;
     expect(agreed({ "service-metrics": "7" }, "nft", {}, older)).toMatchObject({ config: { serviceMetricsMax: 7 }, causes: [] });

@@ -25,6 +25,7 @@ describe("a question that can't be read", () => {
     ["10.1.1.6", "fd00::1", "TO: no port: write it behind the address: [fd00::1]:80"],
     ["10.1.1.6", "10.96.0.20:", "TO: no port: write its number behind the colon"],
     ["10.1.1.6", "10.96.0.20:99999", "TO: port 99999 is out of range: ports are 1 to 65535"],
+    ["10.1.1.6", "10.96.0.20:65536", "TO: port 65536 is out of range: ports are 1 to 65535"],
     ["10.1.1.6", "[fd00::1]:0/udp", "TO: port 0 is out of range: ports are 1 to 65535"],
     [
       "10.1.1.6",
