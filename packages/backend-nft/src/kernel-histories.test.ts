@@ -2,7 +2,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { readlinkSync } from "node:fs";
 import { FAMILIES, familyOf } from "@turnout/core";
 import type { FakeHost, Fault, Flow, Trace } from "@turnout/conformance";
-import type { Exec, ExecResult, ExecSession, Log } from "@turnout/core";
+import type { Exec, ExecResult, Log, StartedCommand } from "@turnout/core";
 import { createRandom, SHOWCASE, TestClock } from "@turnout/core/testing";
 import { checkHistories } from "@turnout/conformance";
 import { createExec, OwnCommits } from "@turnout/host";
@@ -46,7 +46,7 @@ class KernelHost implements FakeHost {
   /** Holds the network namespace, which is gone when it ends: at the latest when this process does, however that ends. */
   readonly #holder = spawn("unshare", ["--net", "cat"], { stdio: ["pipe", "ignore", "ignore"] });
   readonly #exec = createExec();
-  readonly #sessions = new Set<ExecSession>();
+  readonly #started = new Set<StartedCommand>();
   readonly #clock = new TestClock(1_000_000);
   readonly #netlink = createFakeNetlink();
   #fault: Fault | undefined;
@@ -61,7 +61,7 @@ class KernelHost implements FakeHost {
   }
 
   close(): void {
-    for (const session of this.#sessions) session.close();
+    for (const started of this.#started) started.close();
     this.#holder.stdin.end();
   }
 
@@ -131,66 +131,22 @@ class KernelHost implements FakeHost {
   #execInside(): Exec {
     const exec = this.#exec;
     return {
-      run: async (file, args, options): Promise<ExecResult> => {
-        const when = args[0] === "-f" ? this.#consumeFault() : undefined;
-        if (when === "before") return { code: 1, stdout: "", stderr: NO_MEMORY };
-        if (when === "during") return { code: KILLED, stdout: "", stderr: "" };
-        const result = await exec.run("nsenter", this.#inside(file, args), options);
-        return when === "after" ? { code: KILLED, stdout: "", stderr: "" } : result;
-      },
-      open: (file, args): ExecSession => {
-        const session = exec.open("nsenter", this.#inside(file, args));
-        this.#sessions.add(session);
-        return new FaultySession(session, () => this.#consumeFault());
+      run: (file, args, options) => exec.run("nsenter", this.#inside(file, args), options),
+      open: (file, args): StartedCommand => {
+        const started = exec.open("nsenter", this.#inside(file, args));
+        this.#started.add(started);
+        return { ...started, finish: (input, options) => this.#faulty(started, () => started.finish(input, options)) };
       },
     };
   }
-}
 
-/** A kept nft: each line is a transaction, or a marker. */
-class FaultySession implements ExecSession {
-  readonly #session: ExecSession;
-  readonly #consumeFault: () => Fault["when"] | undefined;
-  #complaint = "";
-  #dies = false;
-
-  constructor(session: ExecSession, takeFault: () => Fault["when"] | undefined) {
-    this.#session = session;
-    this.#consumeFault = takeFault;
-  }
-
-  get pid(): number | undefined {
-    return this.#session.pid;
-  }
-
-  write(text: string): void {
-    for (const line of text.split(/(?<=\n)/)) this.#writeLine(line);
-  }
-
-  async readUntil(marker: string, timeoutMs: number): Promise<string> {
-    const answer = this.#complaint + (await this.#session.readUntil(marker, timeoutMs));
-    this.#complaint = "";
-    if (!this.#dies) return answer;
-    // The work is done, and nobody hears of it.
-    this.#kill();
-    return await this.#session.readUntil("the end", timeoutMs);
-  }
-
-  close(): void {
-    this.#session.close();
-  }
-
-  #writeLine(line: string): void {
-    // A marker is no change.
-    const when = /^(?:add|create|insert|replace|delete|flush)\s/.test(line) ? this.#consumeFault() : undefined;
-    if (when === "during") this.#kill();
-    if (when === "after") this.#dies = true;
-    if (when === "before") this.#complaint = NO_MEMORY;
-    else this.#session.write(line);
-  }
-
-  #kill(): void {
-    if (this.pid !== undefined) process.kill(this.pid, "SIGKILL");
+  /** nft gets a transaction, and may be killed before or after it has done it. */
+  async #faulty({ pid = 0 }: StartedCommand, commit: () => Promise<ExecResult>): Promise<ExecResult> {
+    const when = this.#consumeFault();
+    if (when === "before") return { code: 1, stdout: "", stderr: NO_MEMORY };
+    if (when === "during") process.kill(pid, "SIGKILL");
+    const result = await commit();
+    return when === "after" ? { code: KILLED, stdout: "", stderr: "" } : result;
   }
 }
 

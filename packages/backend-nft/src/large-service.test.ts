@@ -78,7 +78,7 @@ describe("a Service of many ports with many endpoints each, on a real kernel", n
 
     ran.length = 0;
     expect(await sync(state("10.2.0.2"))).toBeLessThan(3);
-    // One small transaction through the kept nft: no process, no listing.
+    // Elements alone, which the kernel gets from us: no process, no listing.
     expect(ran).toEqual([]);
 
     ledger = new Ledger<NftObject>();

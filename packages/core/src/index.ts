@@ -31,7 +31,7 @@ export type { AskedPacket, ExplainedState, HiddenService, KnownObjects, KnownSou
 export { cleanUpBackend } from "./sync/clean-up.ts";
 export type { ProbedHost } from "./contract/host-module.ts";
 export { workMs } from "./contract/world.ts";
-export type { ExecOptions, ExecResult, ExecSession } from "./contract/world.ts";
+export type { ExecOptions, ExecResult, FinishOptions, StartedCommand } from "./contract/world.ts";
 export { canonicalIP, cidrContains, familyOf, parseCIDR, parseIP } from "./model/addresses.ts";
 export type { CIDR, IP } from "./model/addresses.ts";
 export { HIDING_LABELS, OBJECT_KINDS } from "./model/api-objects.ts";

@@ -283,5 +283,5 @@ it("has iptables, sysctl and nothing else", async () => {
   expect(await exec.run("sysctl", ["-n", "net.ipv4.ip_forward"])).toEqual({ code: 0, stdout: "1\n", stderr: "" });
   expect(await exec.run("sysctl", ["-n", "net.nope.nope"])).toMatchObject({ code: 255 });
   await expect(exec.run("nft", ["list", "ruleset"])).rejects.toMatchObject({ code: "tool_missing" });
-  await expect(exec.open("nft", ["-i"]).readUntil("x", 1)).rejects.toMatchObject({ code: "tool_missing" });
+  await expect(exec.open("nft", ["-f", "-"]).finish("x")).rejects.toMatchObject({ code: "tool_missing" });
 });

@@ -1,4 +1,4 @@
-import type { Exec, ExecSession } from "@turnout/core";
+import type { Exec, ExecResult } from "@turnout/core";
 import { systemClock } from "@turnout/core/process";
 import { OwnCommits } from "@turnout/host";
 import { nftStatementText } from "@turnout/host/nft-statement";
@@ -21,8 +21,7 @@ import { contentOf, differenceOf } from "../test-support/listed-content.ts";
 const ONE_OF = process.env["TURNOUT_E2E"] === "full" ? 1 : 6;
 const CHOSEN = SCENARIOS.filter(({ name }) => Number.parseInt(digest(name).slice(0, 6), 16) % ONE_OF === 0);
 const TIMEOUT_MS = 60_000 + CHOSEN.length * 2_000;
-const CLEANUP = /^add table (ip6?) turnout; delete table \1 turnout$/;
-const BARRIER = /^turnout-barrier-\d+-end$/;
+const CLEANUP = /^add table (ip6?) turnout\ndelete table \1 turnout$/;
 /** Elements of this set are packets' doing, which the real nft has not seen. */
 const CONTENT = { withoutElementsOf: "affinity" };
 const { signal } = new AbortController();
@@ -107,32 +106,18 @@ function recordingNetlink(netlink: Netlink, note: Note): Netlink {
 }
 
 function recordingExec(exec: Exec, note: Note): Exec {
-  return {
-    async run(file, args, options) {
-      const given = args[0] === "-f" ? note((options?.input ?? "").trimEnd().split("\n")) : undefined;
-      const result = await exec.run(file, args, options);
-      if (given !== undefined) given.isDone = result.code === 0;
-      return result;
-    },
-    open: (file, args) => recordingSession(exec.open(file, args), note),
+  const noted = async (input: string, work: () => Promise<ExecResult>): Promise<ExecResult> => {
+    const given = note(input.trimEnd().split("\n"));
+    const result = await work();
+    given.isDone = result.code === 0;
+    return result;
   };
-}
-
-/** A kept nft: a transaction is a line, and a barrier, which nft complains about, ends its answer (see {@link NftSession}). */
-function recordingSession(session: ExecSession, note: Note): ExecSession {
-  let last: Given | undefined;
   return {
-    pid: session.pid,
-    write(text) {
-      for (const line of text.split("\n")) if (line !== "" && !BARRIER.test(line)) last = note([line]);
-      session.write(text);
+    run: (file, args, options) => exec.run(file, args, options),
+    open(file, args) {
+      const started = exec.open(file, args);
+      return { ...started, finish: (input, options) => noted(input, () => started.finish(input, options)) };
     },
-    async readUntil(marker, timeoutMs) {
-      const answer = await session.readUntil(marker, timeoutMs);
-      if (last !== undefined && answer.split("Error: ").length > 2) last.isDone = false;
-      return answer;
-    },
-    close: () => session.close(),
   };
 }
 

@@ -97,23 +97,24 @@ describe("while a change is under way", () => {
     expect(said(one, two, [POD_1_1, REFUSED])).toEqual([]);
   });
 
-  it("somebody looks after every command, and after every line of a tool that is kept", async () => {
+  it("somebody looks after every command, also after one that was started before its input was known", async () => {
     const seen: string[] = [];
     let done = "";
     const { world } = createReferenceHost();
-    const session = { write: (text: string) => void (done += text), readUntil: () => Promise.resolve("x"), pid: 7, close: () => undefined };
-    const run = (file: string): Promise<{ code: number; stdout: string; stderr: string }> => {
-      done += file;
+    const run = (text: string): Promise<ExecResult> => {
+      done += text;
       return Promise.resolve({ code: 0, stdout: "", stderr: "" });
     };
+    const started = { finish: run, pid: 7, close: () => undefined };
     const { exec, addresses } = watchTools(
-      { ...world, exec: { run, open: () => session } },
+      { ...world, exec: { run, open: () => started } },
       { look: () => void seen.push(done), failure: () => undefined },
     );
     await exec.run("a", []);
-    exec.open("b", []).write("c\nd\ne");
-    expect(await exec.open("b", []).readUntil("x", 1)).toBe("x");
-    expect(seen).toEqual(["a", "ac\n", "ac\nd\n", "ac\nd\ne", "ac\nd\ne"]);
+    const { finish, pid } = exec.open("b", []);
+    expect([seen, pid]).toEqual([["a"], 7]);
+    await finish("c");
+    expect(seen).toEqual(["a", "ac"]);
     expect(addresses).toBe(world.addresses);
   });
 
@@ -134,21 +135,14 @@ describe("while a change is under way", () => {
       done.push(file);
       return Promise.resolve({ code: 0, stdout: "", stderr: "" });
     };
-    const session = {
-      pid: 1,
-      write: (text: string) => void done.push(text),
-      readUntil: () => Promise.resolve("read"),
-      close: () => undefined,
-    };
+    const started = { pid: 1, finish: run, close: () => undefined };
     const { world } = createReferenceHost();
-    const { exec } = watchTools({ ...world, exec: { run, open: () => session } }, { look: () => undefined, failure: () => due.pop() });
+    const { exec } = watchTools({ ...world, exec: { run, open: () => started } }, { look: () => undefined, failure: () => due.pop() });
     due.push(new ProxyError("timed_out", "now"));
     await expect(exec.run("one", [])).rejects.toThrow("now");
     await exec.run("two", []);
-    const kept = exec.open("three", []);
     due.push(new ProxyError("timed_out", "then"));
-    kept.write("four\n");
-    await expect(kept.readUntil("five", 1)).rejects.toThrow("then");
+    await expect(exec.open("three", []).finish("four")).rejects.toThrow("then");
     expect(done).toEqual(["two"]);
   });
 });

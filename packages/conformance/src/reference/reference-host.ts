@@ -150,7 +150,7 @@ class ReferenceHost implements FakeHost {
         return this.#write(family, input === "" ? [] : input.split("\n").map((line) => JSON.parse(line) as ReferenceStep));
       },
       open: () => {
-        throw new Error("reference is never kept open");
+        throw new Error("nobody starts reference ahead of its input");
       },
     };
   }

@@ -50,18 +50,16 @@ export interface ExecResult {
   readonly stderr: string;
 }
 
-/** A child that is kept and fed lines. */
-export interface ExecSession {
-  /** Write text to its stdin. Never throws: a dead child shows in {@link ExecSession.read}. */
-  write(text: string): void;
-  /**
-   * Wait until stdout and stderr together hold `marker`, and take everything up to and including it.
-   * @throws {ProxyError} `tool_failed` when the child ended, `timed_out`.
-   */
-  readUntil(marker: string, timeoutMs: number): Promise<string>;
+/** How a command that has started is given its input and waited for. */
+export type FinishOptions = Pick<ExecOptions, "timeoutMs" | "signal">;
+
+/** A command that was started before its input is known: what its start takes is over when it is needed. */
+export interface StartedCommand {
+  /** Write its input, close that, and wait for its end, as {@link Exec.run} does; a failed start shows here. Once: it has one input. */
+  finish(input: string, options?: FinishOptions): Promise<ExecResult>;
   /** Undefined: it did not start. */
   readonly pid: number | undefined;
-  /** End the child. */
+  /** End it, whatever it does. Who waits for it is told `canceled`. */
   close(): void;
 }
 
@@ -69,8 +67,8 @@ export interface ExecSession {
 export interface Exec {
   /** Run to the end. A non-zero exit is a result, not an error. @throws {ProxyError} `tool_missing`, `permission_denied`, `timed_out`, `canceled`. */
   run(file: string, args: readonly string[], options?: ExecOptions): Promise<ExecResult>;
-  /** Start and keep. @throws {ProxyError} never; a failed start shows in the first read. */
-  open(file: string, args: readonly string[]): ExecSession;
+  /** Start what is told its input later. @throws {ProxyError} never; a failed start shows in {@link StartedCommand.finish}. */
+  open(file: string, args: readonly string[]): StartedCommand;
 }
 
 /** Which conntrack entries to delete: those of `protocol` whose original destination is `address:port` and whose reply source is not in `keep`. */

@@ -7,7 +7,6 @@ import { createExec } from "./exec.ts";
 import { installHint, TOOL_PACKAGES } from "./tool-packages.ts";
 
 const exec = createExec();
-const never = 20_000;
 
 function sh(script: string): [string, readonly string[]] {
   return ["sh", ["-c", script]];
@@ -112,74 +111,45 @@ describe("run", () => {
 });
 
 describe("open", () => {
-  it("answers line by line, stdout and stderr together", async () => {
-    const session = exec.open(...sh('while read line; do echo "got $line"; echo "END $line" >&2; done'));
-    for (let round = 0; round < 50; round++) {
-      session.write(`${round}\n`);
-      expect(await session.readUntil(`END ${round}\n`, never)).toBe(`got ${round}\nEND ${round}\n`);
-    }
-    session.close();
+  it("starts at once, and gives what it leaves when its input has come", async () => {
+    const started = exec.open(...sh("echo early >&2; cat; exit 3"));
+    if (started.pid === undefined) throw new Error("not started");
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(isThere(started.pid)).toBe(true);
+    expect(await started.finish("π and more")).toEqual({ code: 3, stdout: "π and more", stderr: "early\n" });
   });
 
-  it("answers reads in the order they were asked", async () => {
-    const session = exec.open("cat", []);
-    const reads = Promise.all(["two", "three"].map((marker) => session.readUntil(marker, never)));
-    session.write("three two three");
-    expect(await reads).toEqual(["three two", " three"]);
-    session.close();
+  it("shows a failed start when it is asked, and not before", async () => {
+    const started = exec.open("/nonexistent/ipset", []);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect((await failure(started.finish("x"))).code).toBe("tool_missing");
+    expect((await failure(exec.open("sh", ["\0"]).finish("x"))).code).toBe("tool_failed");
   });
 
-  it("keeps characters whole that arrive in two reads", async () => {
-    const session = exec.open(...sh("printf '\\317'; sleep 0.2; printf '\\200END'"));
-    expect(await session.readUntil("END", never)).toBe("πEND");
-    session.close();
+  it("tells how a child ended that died before its input came", async () => {
+    const started = exec.open(...sh("echo 'out of memory' >&2; exit 7"));
+    await until(() => started.pid === undefined || !isThere(started.pid));
+    const { code, stderr } = await started.finish("x".repeat(1_000_000));
+    expect([code, stderr]).toEqual([7, expect.stringContaining("out of memory")]);
   });
 
-  it("rejects pending and later reads with the last words of a child that died", async () => {
-    const session = exec.open(...sh("echo early; echo 'out of memory' >&2; exit 7"));
-    const pending = await failure(session.readUntil("never", never));
-    expect(pending.code).toBe("tool_failed");
-    expect(pending.message).toContain("exit code 7");
-    expect(pending.message).toContain("out of memory");
-    session.write("to nobody\n");
-    expect(await session.readUntil("early\n", never)).toContain("early");
-    expect((await failure(session.readUntil("never", never))).code).toBe("tool_failed");
-  });
-
-  it("survives writing to a child that closed its stdin", async () => {
-    const session = exec.open(...sh("exec 0<&-; echo ready; sleep 0.2; echo END"));
-    await session.readUntil("ready\n", never);
-    session.write("x".repeat(1_000_000));
-    expect(await session.readUntil("END", never)).toContain("END");
-    session.close();
-  });
-
-  it("shows a failed start in the first read", async () => {
-    expect((await failure(exec.open("/nonexistent/ipset", []).readUntil("x", never))).code).toBe("tool_missing");
-    expect((await failure(exec.open("sh", ["\0"]).readUntil("x", never))).code).toBe("tool_failed");
-  });
-
-  it("times a read out and serves the next", async () => {
-    const session = exec.open("cat", []);
-    expect((await failure(session.readUntil("late", 50))).code).toBe("timed_out");
-    session.write("late");
-    expect(await session.readUntil("late", never)).toBe("late");
-    session.close();
-  });
-
-  it("ends a child that prints what nobody reads", async () => {
-    const session = exec.open("yes", ["x".repeat(10_000)]);
-    const error = await failure(session.readUntil("never", never));
-    expect(error.what).toContain("too much output");
+  it("kills what is given up: by its time, by a signal that aborts, and by one that has", async () => {
+    const script = sh("trap '' TERM; cat >/dev/null; sleep 3600");
+    expect((await failure(exec.open(...script).finish("", { timeoutMs: 50 }))).code).toBe("timed_out");
+    const aborting = new AbortController();
+    const running = failure(exec.open(...script).finish("", { signal: aborting.signal }));
+    aborting.abort(new Error("enough"));
+    expect((await running).code).toBe("canceled");
+    expect((await failure(exec.open(...script).finish("", { signal: aborting.signal }))).code).toBe("canceled");
   });
 
   it("leaves no process and no zombie when closed, and rejects who waits", async () => {
-    const session = exec.open(...sh("trap '' TERM HUP INT; while :; do sleep 0.05; done"));
-    const { pid } = session;
+    const started = exec.open(...sh("trap '' TERM HUP INT; while :; do sleep 0.05; done"));
+    const { pid } = started;
     if (pid === undefined) throw new Error("not started");
-    const waiting = failure(session.readUntil("never", never));
-    session.close();
-    session.close();
+    const waiting = failure(started.finish("x"));
+    started.close();
+    started.close();
     expect((await waiting).code).toBe("canceled");
     await until(() => !isThere(pid));
   });

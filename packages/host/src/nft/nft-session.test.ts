@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core";
 import { OwnCommits } from "@turnout/host";
 import type { NftElements } from "@turnout/host/nft-statement";
-import type { Exec } from "@turnout/core";
+import type { Exec, ExecResult } from "@turnout/core";
 import { describe, expect, it, vi } from "vitest";
 import { NftSession } from "./nft-session.ts";
 
@@ -16,14 +16,9 @@ class Hung implements Exec {
     return this.#hang(args.join(" "), options.timeoutMs ?? 0);
   }
 
-  open(): ReturnType<Exec["open"]> {
+  open(_file: string, args: readonly string[]): ReturnType<Exec["open"]> {
     this.started++;
-    return {
-      pid: 1,
-      write: () => undefined,
-      close: () => undefined,
-      readUntil: (_marker, timeoutMs) => this.#hang("-i", timeoutMs),
-    };
+    return { pid: 1, close: () => undefined, finish: (_input, options = {}) => this.#hang(args.join(" "), options.timeoutMs ?? 0) };
   }
 
   #hang(what: string, timeoutMs: number): Promise<never> {
@@ -76,12 +71,7 @@ describe("a table that is dropped", () => {
     const listed = JSON.stringify({ nftables: tables.map((name) => ({ table: { family: "ip", name, handle: 1 } })) });
     return {
       run: () => Promise.resolve({ code: 0, stdout: listed, stderr: "" }),
-      open: () => ({
-        pid: 1,
-        write: () => undefined,
-        close: () => undefined,
-        readUntil: () => Promise.resolve(`${refused}Error: syntax error`),
-      }),
+      open: () => ({ pid: 1, close: () => undefined, finish: () => Promise.resolve({ code: 1, stdout: "", stderr: refused }) }),
     };
   };
   const dropIn = (tables: readonly string[]): Promise<void> =>
@@ -105,27 +95,30 @@ describe("a transaction", () => {
     parts: ["address"],
     elements: [{ key: "10.0.0.1", value: "", comment: "" }],
   };
-  /** What was given to nft, and to the kernel. */
+  /** What was given to nft, and to the kernel, and how many of nft were started and closed. */
   const sessionOf = (): {
     readonly session: NftSession;
     readonly nft: string[];
     readonly kernel: NftElements[];
+    readonly started: () => number;
     readonly closed: () => number;
   } => {
     const [nft, kernel]: [string[], NftElements[]] = [[], []];
-    let closed = 0;
+    let [started, closed] = [0, 0];
     const exec: Exec = {
       run: () => Promise.reject(new Error("nothing is run")),
-      open: () => ({
-        pid: 1,
-        write: (text) => void nft.push(text.split("\n")[0] ?? ""),
-        close: () => void closed++,
-        readUntil: () => Promise.resolve("Error: syntax error"),
-      }),
+      open: () => {
+        started++;
+        const finish = (input: string): Promise<ExecResult> => {
+          nft.push(input);
+          return Promise.resolve({ code: 0, stdout: "", stderr: "" });
+        };
+        return { pid: 1, finish, close: () => void closed++ };
+      },
     };
     const prepareNftWrite = (statements: readonly NftElements[]) => async (): Promise<void> => void kernel.push(...statements);
     const host = { exec, own: new OwnCommits(), kernel: { netlink: { prepareNftWrite }, clock: { nowMs: () => 0 } } };
-    return { session: new NftSession(host, "nft"), nft, kernel, closed: () => closed };
+    return { session: new NftSession(host, "nft"), nft, kernel, started: () => started, closed: () => closed };
   };
 
   it("of elements alone goes to the kernel, and with anything else through nft", async () => {
@@ -133,22 +126,25 @@ describe("a transaction", () => {
     await session.commit([elements], signal);
     expect([nft, kernel]).toEqual([[], [elements]]);
     await session.commit(["flush chain ip t c", elements], signal);
-    expect([nft, kernel.length]).toEqual([["flush chain ip t c; add element ip t s { 10.0.0.1 }"], 1]);
+    expect([nft, kernel.length]).toEqual([["flush chain ip t c\nadd element ip t s { 10.0.0.1 }\n"], 1]);
     session.close();
   });
 
-  it("finds an nft that was started for it, which ends when it has had nothing to do for a while", async () => {
+  it("finds an nft that was started for it, and starts that of the next one, which ends when there is none for a while", async () => {
     vi.useFakeTimers();
     try {
-      const { session, nft, closed } = sessionOf();
+      const { session, nft, started, closed } = sessionOf();
       session.start();
+      expect(started()).toBe(1);
       await session.commit(["add table ip t"], signal);
       await vi.advanceTimersByTimeAsync(7_000);
       await session.commit(["add chain ip t c"], signal);
       await vi.advanceTimersByTimeAsync(7_000);
-      expect([nft.length, closed()]).toEqual([2, 0]);
+      expect([nft.length, started(), closed()]).toEqual([2, 3, 0]);
       await vi.advanceTimersByTimeAsync(7_000);
       expect(closed()).toBe(1);
+      await session.commit(["add chain ip t d"], signal);
+      expect([nft.length, started()]).toEqual([3, 4]);
     } finally {
       vi.useRealTimers();
     }

@@ -1,5 +1,5 @@
 import { ProxyError } from "@turnout/core";
-import type { Clock, Exec, ExecResult, ExecSession } from "@turnout/core";
+import type { Clock, Exec, ExecResult, StartedCommand } from "@turnout/core";
 import type { Netlink } from "../netlink/netlink.ts";
 import { nftStatementText } from "../nft-statement/nft-statement.ts";
 import type { NftElements, NftStatement } from "../nft-statement/nft-statement.ts";
@@ -12,18 +12,14 @@ import { Patience } from "./patience.ts";
 /** The families of tables that we use. */
 type NftFamily = "ip" | "ip6" | "inet";
 
-/** A transaction of up to 64 kB takes some ms; on a slow machine beside another's large commit, a second. */
-const KEPT_PATIENCE = { baseMs: 3_000, perKBMs: 20 };
-/** A MB takes a third of a second. */
-const ALONE_PATIENCE = { baseMs: 5_000, perKBMs: 10 };
+/** A small transaction takes some ms, on a slow machine beside another's large commit a second; a MB takes a third of a second. */
+const COMMIT_PATIENCE = { baseMs: 3_000, perKBMs: 10 };
 /** What there is to list is known only afterwards: 20 s for a million elements. */
 const LIST_PATIENCE = { baseMs: 60_000, perKBMs: 0 };
-/** A kept nft never returns memory; larger transactions get a process of their own. Bytes. */
-const KEPT_TEXT_MAX = 64 * 1024;
-/** A kept nft is replaced after this many transactions, whatever its memory. */
-const KEPT_USES_MAX = 20_000;
-/** A kept nft that has had nothing to do for so long is ended, because it takes 5 MB, and most changes are of elements alone. */
-const KEPT_REST_MS = 10_000;
+/** An nft that has waited for a transaction so long is ended, because it takes 5 MB, and most changes are of elements alone. */
+const WAIT_MS = 10_000;
+/** The nft of the next transaction is started so long after one: starting a process takes this one some ms, which are not to be in the way of a sync. */
+const START_AFTER_MS = 100;
 
 /** What a session works with. */
 export interface NftSessionHost {
@@ -35,23 +31,23 @@ export interface NftSessionHost {
 }
 
 /**
- * Runs transactions: those of elements alone go to the kernel as they are. What has to be compiled goes through nft: small ones through one kept
- * `nft -i`, which saves a process start for each, large ones through a process of their own.
+ * Runs transactions: those of elements alone go to the kernel as they are. What has to be compiled goes through nft, each through a process of its
+ * own, which has been started ahead where another one is likely.
  *
  * Edges: one transaction at a time; a transaction takes effect as a whole or not at all. An nft that hangs is given up when what was asked
- * should long be done, and the next transaction gets another.
+ * should long be done.
  */
 export class NftSession {
   readonly #exec: Exec;
   readonly #nft: string;
   readonly #own: OwnCommits;
   readonly #kernel: NftSessionHost["kernel"];
-  readonly #keptPatience = new Patience(KEPT_PATIENCE);
-  readonly #alonePatience = new Patience(ALONE_PATIENCE);
+  readonly #commitPatience = new Patience(COMMIT_PATIENCE);
   readonly #listPatience = new Patience(LIST_PATIENCE);
-  #kept: ExecSession | undefined;
-  #uses = 0;
-  #rest: NodeJS.Timeout | undefined;
+  /** Started, and waiting for its input. */
+  #waiting: StartedCommand | undefined;
+  /** Of what is next with that: its start or its end. */
+  #timer: NodeJS.Timeout | undefined;
 
   constructor({ exec, own, kernel }: NftSessionHost, nftPath: string) {
     this.#exec = exec;
@@ -85,10 +81,10 @@ export class NftSession {
       );
   }
 
-  /** Start the nft that is kept, so that it is there when it is asked. */
+  /** Start the nft of the next transaction, so that it is there when it is asked. */
   start(): void {
-    this.#keptNft();
-    this.#rests();
+    this.#waiting ??= this.#exec.open(this.#nft, ["-f", "-"]);
+    this.#later(() => this.close(), WAIT_MS);
   }
 
   /** Remove a table that isn't watched, if it is there: an echo that is expected and never comes would hide somebody else's next change. */
@@ -127,60 +123,34 @@ export class NftSession {
   }
 
   close(): void {
-    clearTimeout(this.#rest);
-    this.#kept?.close();
-    this.#kept = undefined;
-    this.#uses = 0;
+    clearTimeout(this.#timer);
+    this.#waiting?.close();
+    this.#waiting = undefined;
   }
 
   #list(what: readonly string[], signal: AbortSignal): Promise<ExecResult> {
     return this.#listPatience.during(0, (timeoutMs) => this.#exec.run(this.#nft, ["-j", "list", ...what], { signal, timeoutMs }));
   }
 
-  async #commitAlone(statements: readonly string[], timeoutMs: number, signal: AbortSignal): Promise<void> {
-    const input = `${statements.join("\n")}\n`;
-    const { code, stderr } = await this.#exec.run(this.#nft, ["-f", "-"], { input, signal, timeoutMs });
-    if (code !== 0) throw nftError(stderr, "apply a transaction");
-  }
-
   async #carryOut(statements: readonly string[], signal: AbortSignal): Promise<void> {
-    const size = statements.reduce((sum, statement) => sum + statement.length + 2, 0);
-    const commit = (): Promise<void> =>
-      size > KEPT_TEXT_MAX
-        ? this.#alonePatience.during(size, (timeoutMs) => this.#commitAlone(statements, timeoutMs, signal))
-        : this.#keptPatience.during(size, (timeoutMs) => this.#commitKept(statements, timeoutMs));
-    await this.#own.during(1, commit);
+    const input = `${statements.join("\n")}\n`;
+    const { code, stderr } = await this.#own.during(1, () =>
+      this.#commitPatience.during(input.length, (timeoutMs) => this.#nextNft().finish(input, { signal, timeoutMs })),
+    );
+    if (code !== 0) throw nftError(stderr, "apply a transaction");
+    // Where there is one transaction of rules there are often more.
+    this.#later(() => this.start(), START_AFTER_MS);
   }
 
-  #keptNft(): ExecSession {
-    if (this.#uses >= KEPT_USES_MAX) this.close();
-    clearTimeout(this.#rest);
-    return (this.#kept ??= this.#exec.open(this.#nft, ["-i"]));
+  #later(act: () => void, afterMs: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(act, afterMs).unref();
   }
 
-  /** From now on the kept nft has nothing to do. */
-  #rests(): void {
-    clearTimeout(this.#rest);
-    this.#rest = setTimeout(() => this.close(), KEPT_REST_MS).unref();
-  }
-
-  async #commitKept(statements: readonly string[], timeoutMs: number): Promise<void> {
-    const nft = this.#keptNft();
-    // nft -i says nothing when a line succeeds. A line it can't parse makes it complain, and that ends the answer.
-    const marker = `turnout-barrier-${++this.#uses}-end`;
-    nft.write(`${statements.join("; ")}\n${marker}\n`);
-    let answer: string;
-    try {
-      answer = await nft.readUntil(marker, timeoutMs);
-      await nft.readUntil("^", timeoutMs);
-    } catch (error) {
-      this.close();
-      throw error;
-    }
-    this.#rests();
-    const complaints = answer.split("\n").filter((line) => line.includes("Error: "));
-    // The last complaint is about the marker itself; any before it is about the transaction.
-    if (complaints.length > 1) throw nftError(answer, "apply a transaction");
+  #nextNft(): StartedCommand {
+    const nft = this.#waiting ?? this.#exec.open(this.#nft, ["-f", "-"]);
+    this.#waiting = undefined;
+    return nft;
   }
 }
 

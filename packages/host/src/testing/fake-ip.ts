@@ -31,7 +31,7 @@ export function createFakeIp(links: FakeLinks, faults: FaultSwitches): Exec {
       return Promise.resolve(batch(links, lines, faults.next(addressesIn(lines))));
     },
     open: (file) => {
-      throw new Error(`nobody keeps ${file} running`);
+      throw new Error(`nobody starts ${file} ahead of its input`);
     },
   };
 }

@@ -5,7 +5,7 @@
 export { countedSource } from "./counted-source.ts";
 export type { CountedSource } from "./counted-source.ts";
 export { createFakeExec } from "./fake-exec.ts";
-export type { FakeExec, FakeOpen, FakeRun } from "./fake-exec.ts";
+export type { FakeExec, FakeRun } from "./fake-exec.ts";
 export { flowsOf, rememberFlow } from "./fake-flows.ts";
 export { createFakeIp } from "./fake-ip.ts";
 export type { FakeLinks } from "./fake-ip.ts";

@@ -37,7 +37,7 @@ export class FakeIpset implements SetLookup {
         return Promise.resolve(this.#runOwn(args, input));
       },
       open: (file) => {
-        throw new Error(`nobody keeps ${file} running`);
+        throw new Error(`nobody starts ${file} ahead of its input`);
       },
     };
   }

@@ -1,6 +1,7 @@
 import { ProxyError } from "@turnout/core";
-import type { Exec, ExecOptions, ExecResult, ExecSession } from "@turnout/core";
+import type { Exec, ExecOptions, ExecResult } from "@turnout/core";
 import type { FakeSysctl } from "../fake-sysctl.ts";
+import { startedLater } from "../started-later.ts";
 import type { Program } from "./run-program.ts";
 import type { IptablesVariant } from "../../iptables/tools.ts";
 
@@ -14,18 +15,16 @@ export type RunProgram = (program: Program, args: readonly string[], options: Ex
  * Shape: names without a variant are those of `plain`.
  */
 export function createIptablesExec(plain: IptablesVariant, sysctl: FakeSysctl, runProgram: RunProgram): Exec {
-  return {
-    async run(file: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
-      if (options.signal?.aborted === true)
-        throw new ProxyError("canceled", "the command was given up", { object: [file, ...args].join(" ") });
-      const name = file.slice(file.lastIndexOf("/") + 1);
-      if (name === "sysctl") return runSysctl(args, sysctl);
-      const program = /^xtables-(?:nft|legacy)-multi$/.test(name) ? programOf(args[0] ?? "", plain) : programOf(name, plain);
-      if (program === undefined) throw missing(file);
-      return runProgram(program, name.startsWith("xtables") ? args.slice(1) : args, options);
-    },
-    open: (file: string): ExecSession => new NoSession(missing(file)),
+  const run = async (file: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> => {
+    if (options.signal?.aborted === true)
+      throw new ProxyError("canceled", "the command was given up", { object: [file, ...args].join(" ") });
+    const name = file.slice(file.lastIndexOf("/") + 1);
+    if (name === "sysctl") return runSysctl(args, sysctl);
+    const program = /^xtables-(?:nft|legacy)-multi$/.test(name) ? programOf(args[0] ?? "", plain) : programOf(name, plain);
+    if (program === undefined) throw missing(file);
+    return runProgram(program, name.startsWith("xtables") ? args.slice(1) : args, options);
   };
+  return { run, open: (file, args) => startedLater(run, file, args) };
 }
 
 function programOf(name: string, plain: IptablesVariant): Program | undefined {
@@ -63,26 +62,4 @@ async function runSysctl(args: readonly string[], sysctl: FakeSysctl): Promise<E
 
 function missing(file: string): ProxyError {
   return new ProxyError("tool_missing", `${file} is not installed`);
-}
-
-/** None of the programs is kept running. */
-class NoSession implements ExecSession {
-  readonly pid = undefined;
-  readonly #error: ProxyError;
-
-  constructor(error: ProxyError) {
-    this.#error = error;
-  }
-
-  write(): void {
-    // A dead child shows in the first read.
-  }
-
-  readUntil(): Promise<string> {
-    return Promise.reject(this.#error);
-  }
-
-  close(): void {
-    // Nothing was opened.
-  }
 }

@@ -1,5 +1,6 @@
 import { ProxyError } from "@turnout/core";
-import type { Exec, ExecOptions, ExecResult, ExecSession } from "@turnout/core";
+import type { Exec, ExecOptions, ExecResult } from "@turnout/core";
+import { startedLater } from "../started-later.ts";
 import type { NftResult } from "./nft-engine.ts";
 
 const VERSION = "nftables v1.0.6 (Lester Gooch #5)\n";
@@ -11,15 +12,12 @@ export type RunInput = (text: string, file: string) => NftResult | "killed";
 /**
  * The programs of the host: there is nft, under whatever path, and nothing else.
  *
- * Shape: `nft -f -`, `nft -i` and `nft -j list …` as the backend calls them, and `nft --version`.
+ * Shape: `nft -f -` and `nft -j list …` as the backend calls them, and `nft --version`.
  */
 export function createNftExec(runInput: RunInput): Exec {
-  return {
-    run: (file, args, options) => new Promise((resolve) => resolve(runOnce(file, args, options ?? {}, runInput))),
-    open(file: string, args: readonly string[]): ExecSession {
-      return new NftSessionFake(isNft(file) && args.join(" ") === "-i" ? undefined : missing(file, args), runInput);
-    },
-  };
+  const run = (file: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> =>
+    new Promise((resolve) => resolve(runOnce(file, args, options, runInput)));
+  return { run, open: (file, args) => startedLater(run, file, args) };
 }
 
 function runOnce(file: string, args: readonly string[], options: ExecOptions, runInput: RunInput): ExecResult {
@@ -42,44 +40,4 @@ function isNft(file: string): boolean {
 
 function missing(file: string, args: readonly string[]): ProxyError {
   return new ProxyError("tool_missing", `${file} is not installed`, { object: [file, ...args].join(" ") });
-}
-
-/** A kept `nft -i`: each line is an input of its own. */
-class NftSessionFake implements ExecSession {
-  readonly pid = 4_242;
-  readonly #runInput: RunInput;
-  #unread = "";
-  #partial = "";
-  #ended: ProxyError | undefined;
-
-  constructor(ended: ProxyError | undefined, runInput: RunInput) {
-    this.#ended = ended;
-    this.#runInput = runInput;
-  }
-
-  write(text: string): void {
-    const lines = (this.#partial + text).split("\n");
-    this.#partial = lines.pop() ?? "";
-    for (const line of lines) {
-      if (this.#ended !== undefined) return;
-      const answer = this.#runInput(`${line}\n`, "");
-      if (answer === "killed") this.#ended = new ProxyError("tool_failed", "the child ended (SIGKILL)", { object: "nft -i" });
-      else this.#unread += answer.stdout + answer.stderr;
-    }
-  }
-
-  readUntil(marker: string, timeoutMs: number): Promise<string> {
-    const at = this.#unread.indexOf(marker);
-    if (at >= 0) {
-      const text = this.#unread.slice(0, at + marker.length);
-      this.#unread = this.#unread.slice(text.length);
-      return Promise.resolve(text);
-    }
-    // Answers are there at once: what isn't there will never come.
-    return Promise.reject(this.#ended ?? new ProxyError("timed_out", `no answer within ${timeoutMs} ms`, { object: "nft -i" }));
-  }
-
-  close(): void {
-    this.#ended ??= new ProxyError("canceled", "the session was closed", { object: "nft -i" });
-  }
 }
