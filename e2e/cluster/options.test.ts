@@ -9,7 +9,7 @@ it("plays all of sig-network with nft when nothing is said", () => {
     focus: "\\[sig-network\\]",
     procs: 10,
     nodes: 3,
-    kubernetes: "1.36.3",
+    kubernetes: "1.37.2",
     isAgain: false,
     isKept: false,
     directory: undefined,

@@ -36,7 +36,7 @@ export const USAGE: string = `npm run e2e:cluster -- [up|down|move] [options]
   --again              only what failed in the kept run, one at a time
   --procs N            tests at a time (default 10)
   --nodes N            in three zones (default 3; three tests want 6)
-  --kubernetes VERSION (default 1.36.3)
+  --kubernetes VERSION (default 1.37.2)
   --keep               leave the cluster there afterwards
   --directory DIR      where programs are kept (default: TURNOUT_CLUSTER, or turnout-cluster in the user's cache)
 `;
@@ -52,7 +52,7 @@ export function readCommand(args: readonly string[]): ClusterCommand | undefined
       focus: { type: "string", default: WHOLE },
       procs: { type: "string", default: "10" },
       nodes: { type: "string", default: "3" },
-      kubernetes: { type: "string", default: "1.36.3" },
+      kubernetes: { type: "string", default: "1.37.2" },
       keep: { type: "boolean", default: false },
       again: { type: "boolean", default: false },
       directory: { type: "string" },
@@ -90,13 +90,15 @@ export function oneOf<T extends string>(flag: string, value: string, choices: re
   return found;
 }
 
-function count(flag: string, value: string, most: number): number {
+/** A number among the flags. @throws {Error} in one line. */
+export function count(flag: string, value: string, most: number): number {
   const number = Number(value);
   if (!Number.isInteger(number) || number < 1 || number > most) throw new Error(`${flag} ${value}: a number from 1 to ${most}`);
   return number;
 }
 
-function versionOf(value: string): string {
+/** A version of Kubernetes. @throws {Error} in one line. */
+export function versionOf(value: string): string {
   if (!/^1\.\d+\.\d+$/.test(value)) throw new Error(`--kubernetes ${value}: a version such as 1.36.3`);
   return value;
 }

@@ -28,7 +28,6 @@ export const SKIPS: readonly Skip[] = [
     until: "2027-03-31",
   },
   { match: "\\[Serial\\]|\\[Disruptive\\]", reason: "restarts machines or programs over SSH, or must run alone", until: "2027-03-31" },
-  { match: "\\[Slow\\]", reason: "minutes for each; to be played by nights on kind", until: "2027-03-31" },
   { match: "Internet connection|iperf2", reason: "needs a way out of the cluster, or measures the machine", until: "2027-06-30" },
   { match: "LoadBalancers|\\[Feature:LoadBalancer\\]", reason: "needs a cloud's load balancer", until: "2027-03-31" },
   { match: "\\bDNS\\b", reason: "tests CoreDNS with images that are not built here; no part of service proxying", until: "2027-03-31" },

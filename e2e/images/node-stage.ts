@@ -52,7 +52,7 @@ export interface NodeStage {
 }
 
 function makeVolumes(folder: string): Readonly<Record<string, string>> {
-  const names = ["kube-proxy", "socket", "token", "server-ca", "certificate", "kubelet-certificate", "bpffs", "cgroup"];
+  const names = ["kube-proxy", "socket", "token", "server-ca", "certificate", "node-certificate", "bpffs", "cgroup"];
   const volumes = Object.fromEntries(names.map((name) => [name, join(folder, name)]));
   for (const place of Object.values(volumes)) mkdirSync(place);
   const write = (volume: string, name: string, text: string): void => writeFileSync(join(folder, volume, name), text);
@@ -64,9 +64,9 @@ function makeVolumes(folder: string): Readonly<Record<string, string>> {
   for (const volume of ["server-ca", "certificate", "token"]) write(volume, "ca.crt", authority.cert);
   write("certificate", "tls.crt", server.cert);
   write("certificate", "tls.key", server.key);
-  write("kubelet-certificate", "kubelet-client-current.pem", `${kubelet.cert}${kubelet.key}`);
+  write("node-certificate", "kubelet-client-current.pem", `${kubelet.cert}${kubelet.key}`);
   // As the kubelet has it: root's alone.
-  chmodSync(join(folder, "kubelet-certificate", "kubelet-client-current.pem"), 0o600);
+  chmodSync(join(folder, "node-certificate", "kubelet-client-current.pem"), 0o600);
   // As fsGroup has it.
   chownSync(join(folder, "certificate", "tls.key"), 0, 65_532);
   chmodSync(join(folder, "certificate", "tls.key"), 0o440);

@@ -41,6 +41,20 @@ export function configOf({ ipFamily, kubeProxyMode }: Pick<KindOptions, "ipFamil
   });
 }
 
+/** See that kind and Docker are there. @throws {Error} what is missing, and what to install. */
+export async function requireKind(): Promise<void> {
+  for (const [file, ...args] of [
+    ["kind", "version"],
+    ["docker", "version", "--format", "{{.Server.Version}}"],
+  ] as const) {
+    const { code, stderr } = await exec
+      .run(file, args)
+      .catch((error: unknown) => ({ code: 1, stderr: error instanceof Error ? error.message : String(error) }));
+    if (code !== 0)
+      throw new Error(`${file}: ${stderr.trim()}; e2e:kind needs kind 0.33 and Docker that runs. Without them: npm run e2e:cluster`);
+  }
+}
+
 /** Make a cluster with kind. @throws {Error} what kind says. */
 export async function createKindCluster(options: KindOptions): Promise<KubeCluster> {
   const { name, ipFamily, image, kubeconfig } = options;

@@ -1,7 +1,9 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
 import { RECIPES } from "../images/recipes.ts";
 import { CLEANUP, MANIFESTS, readManifests, RENDERED, RENDERED_OF, sourcesDigest, VARIANTS } from "./variants.ts";
 import type { Manifest } from "./variants.ts";
@@ -128,7 +130,7 @@ describe("rights", () => {
   });
 
   it.for(VARIANTS.filter(({ values }) => values.layout !== "node"))(
-    "what programs the kernel in $name has no access to Kubernetes",
+    "what programs the kernel in $name has no token of Kubernetes",
     ({ name }) => {
       const pod = podsOf(rendered(name)).find(({ containers }) => containers.some((one) => one.name === "turnout"));
       expect(pod?.automountServiceAccountToken).toBe(false);
@@ -137,6 +139,49 @@ describe("rights", () => {
       expect(proxy.at(-1)?.args.some((arg) => arg.startsWith("--source=api:"))).toBe(true);
     },
   );
+});
+
+describe("values of the chart", () => {
+  const isTaken = new Ajv().compile(JSON.parse(read(join(MANIFESTS, "chart/values.schema.json"))) as object);
+  const values = (path: string, value: unknown): unknown => {
+    const all = parse(read(join(MANIFESTS, "chart/values.yaml"))) as Record<string, unknown>;
+    const [section = "", field] = path.split(".");
+    return { ...all, [section]: field === undefined ? value : { ...(all[section] as object), [field]: value } };
+  };
+
+  it.each([
+    ["backend", "ebpf"],
+    ["image.registry", "registry.example.com:5000/net/turnout"],
+    ["image.digest", `sha256:${"0".repeat(64)}`],
+    ["pullSecrets", [{ name: "one" }]],
+    ["resources", { limits: { memory: "200Mi" } }],
+    ["central.certificate", "/etc/turnout-node/node.pem"],
+    ["central.address", "[fd00::1]:12090"],
+  ])("%s may be %j", (path, value) => {
+    expect([isTaken(values(path, value)), isTaken.errors]).toEqual([true, null]);
+  });
+
+  it.each([
+    ["backend", null],
+    ["backend", "winkernel"],
+    ["layout", "splt"],
+    ["image", null],
+    ["image.registry", "a b"],
+    ["image.registry", ""],
+    ["image.tag", "latest:x"],
+    ["image.digest", "sha256:1"],
+    ["pullSecrets", ["one"]],
+    ["configMap", 123],
+    ["configMap", "No Name"],
+    ["resources", { cpu: "50m" }],
+    ["server.resources", { limits: { cpu: true } }],
+    ["central.secret", true],
+    ["central.certificate", "node.pem"],
+    ["central.replicas", 0],
+    ["unknown", 1],
+  ])("%s may not be %j", (path, value) => {
+    expect(isTaken(values(path, value))).toBe(false);
+  });
 });
 
 describe("images", () => {

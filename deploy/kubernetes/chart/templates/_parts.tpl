@@ -4,7 +4,7 @@
 
 {{/* The image of the proxy. */}}
 {{- define "turnout.image" -}}
-{{ .Values.image.registry }}/turnout{{ if ne .Values.backend "all" }}-{{ .Values.backend }}{{ end }}:{{ .Values.image.tag }}
+{{ .Values.image.registry }}/turnout{{ if ne .Values.backend "all" }}-{{ .Values.backend }}{{ end }}{{ with .Values.image.digest }}@{{ . }}{{ else }}:{{ .Values.image.tag }}{{ end }}
 {{- end }}
 
 {{/* docs/security.md says what for. */}}
@@ -51,7 +51,7 @@ readinessProbe:
 {{/* The node-state server, without arguments, volumes and requests. */}}
 {{- define "turnout.serverContainer" -}}
 name: server
-image: {{ .Values.image.registry }}/turnout-serve:{{ .Values.image.tag }}
+image: {{ .Values.image.registry }}/turnout-serve{{ with .Values.server.digest }}@{{ . }}{{ else }}:{{ .Values.image.tag }}{{ end }}
 {{- with .Values.image.pullPolicy }}
 imagePullPolicy: {{ . }}
 {{- end }}
