@@ -15,8 +15,9 @@ import type {
 } from "@turnout/core/backend";
 import { ALL_CAPABILITIES, objectId } from "@turnout/core/backend";
 import type { CommitMark, LinuxWorld, SignWatch } from "@turnout/host";
-import { createLinuxWorld, EchoCount, OwnCommits, readParameter } from "@turnout/host";
-import { IptablesLookup, IptablesTool, legacySigns } from "@turnout/host/iptables";
+import { EchoCount, OwnCommits, readParameter } from "@turnout/host";
+import { IptablesTool, legacySigns, lookupIn } from "@turnout/host/iptables";
+import type { IptablesLookup } from "@turnout/host/iptables";
 import { placeOf } from "@turnout/host/iptables/text";
 import type { TableName } from "@turnout/host/iptables/text";
 import { Applier } from "./apply.ts";
@@ -37,9 +38,11 @@ import { probeIptables } from "./probe.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
 import { watchHost } from "./watch.ts";
+import { createIptablesWorld } from "./world.ts";
+import type { IptablesWorld } from "./world.ts";
 
 /** The iptables dataplane as a backend module. */
-export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, IptablesObject, Step, LinuxWorld> = {
+export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, IptablesObject, Step, IptablesWorld> = {
   name: "iptables",
   contract: 2,
   residence: "kernel",
@@ -60,15 +63,15 @@ export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, Iptab
     CAP_NET_ADMIN: "program iptables and forget flows",
     CAP_NET_RAW: "program legacy iptables",
   },
-  createWorld: createLinuxWorld,
+  createWorld: createIptablesWorld,
   parseOptions: parseIptablesOptions,
   probe: probeIptables,
   open: (options, world) => Promise.resolve(openDataplane(options, world)),
 };
 
-function openDataplane(options: IptablesOptions, world: LinuxWorld): Dataplane<IptablesFacts, IptablesObject, Step> {
+function openDataplane(options: IptablesOptions, world: IptablesWorld): Dataplane<IptablesFacts, IptablesObject, Step> {
   const own = new OwnCommits();
-  const lookup = new IptablesLookup(world.exec, options.variant);
+  const lookup = lookupIn(world, options.variant);
   return { family: (family) => new IptablesBackend({ options, family, world, own, lookup }), close: () => Promise.resolve() };
 }
 

@@ -6,8 +6,8 @@ import type { IptablesVariant } from "@turnout/host/iptables";
 export interface IptablesOptions {
   /** Which implementation of iptables to use; `auto`: the one the rest of the host uses. */
   readonly variant: "auto" | IptablesVariant;
-  /** Say in the rules of each endpoint whose it is; kube-proxy does so up to 1,000 endpoints in the cluster. */
-  readonly endpointComments: boolean;
+  /** Say in the rules of each endpoint whose it is; `auto`: as kube-proxy does, where there are not more than 1,000 endpoints. */
+  readonly endpointComments: "auto" | boolean;
   /** Node ports answer on 127.0.0.1 as well, where node-port addresses hold it (IPv4). */
   readonly localhostNodePorts: boolean;
 }
@@ -25,7 +25,8 @@ export interface IptablesFacts {
 const KNOWN = ["variant", "endpoint-comments", "localhostNodePorts"];
 
 /**
- * Check options given by name: `variant` (auto, legacy or nft), `endpoint-comments` and `localhostNodePorts` (booleans, default true).
+ * Check options given by name: `variant` (auto, legacy or nft), `endpoint-comments` (auto, true or false) and `localhostNodePorts`
+ * (true, the default, or false).
  * @throws {ProxyError} `invalid_object` naming the option.
  */
 export function parseIptablesOptions(raw: Readonly<Record<string, Plain>>): IptablesOptions {
@@ -37,11 +38,10 @@ export function parseIptablesOptions(raw: Readonly<Record<string, Plain>>): Ipta
   const variant = raw["variant"] ?? "auto";
   if (variant !== "auto" && variant !== "legacy" && variant !== "nft")
     throw new ProxyError("invalid_object", "variant must be auto, legacy or nft");
-  return { variant, endpointComments: flag(raw, "endpoint-comments"), localhostNodePorts: flag(raw, "localhostNodePorts") };
-}
-
-function flag(raw: Readonly<Record<string, Plain>>, name: string): boolean {
-  const value = raw[name] ?? true;
-  if (typeof value !== "boolean") throw new ProxyError("invalid_object", `${name} must be true or false`);
-  return value;
+  const endpointComments = raw["endpoint-comments"] ?? "auto";
+  if (endpointComments !== "auto" && typeof endpointComments !== "boolean")
+    throw new ProxyError("invalid_object", "endpoint-comments must be auto, true or false");
+  const localhostNodePorts = raw["localhostNodePorts"] ?? true;
+  if (typeof localhostNodePorts !== "boolean") throw new ProxyError("invalid_object", "localhostNodePorts must be true or false");
+  return { variant, endpointComments, localhostNodePorts };
 }

@@ -16,14 +16,15 @@ interface Circumstances {
   readonly family?: IPFamily;
   readonly settings?: Partial<NodeSettings>;
   readonly options?: Readonly<Record<string, boolean>>;
+  readonly hasManyEndpoints?: boolean;
 }
 
 /** Have a ledger want a state. */
 function want(ledger: Ledger<IptablesObject>, fixtures: readonly ServiceFixture[], circumstances: Circumstances = {}): void {
-  const { family = "IPv4", settings = {} } = circumstances;
+  const { family = "IPv4", settings = {}, hasManyEndpoints = false } = circumstances;
   const options = parseIptablesOptions(circumstances.options ?? {});
   const { rows, node } = stateOf(fixtures, family, settings);
-  const context = { node, host: FACTS };
+  const context = { node, host: FACTS, hasManyEndpoints };
   ledger.setAll(renderSkeleton(context, options), new Map([...rows].map(([key, row]) => [key, renderRow(row, context, options)])));
 }
 
@@ -136,8 +137,11 @@ describe("what rendering depends on", () => {
     expect(forward(true)).not.toContain("INVALID");
   });
 
-  it("says whose an endpoint's rules are, unless told not to", () => {
-    expect(planText([], [plain(0, 2)])).toContain('"shop/cart:main -> 10.1.0.15:8080"');
+  it("says whose an endpoint's rules are, unless there are many or it is told otherwise", () => {
+    const said = '"shop/cart:main -> 10.1.0.15:8080"';
+    expect(planText([], [plain(0, 2)])).toContain(said);
+    expect(planText([], [plain(0, 2)], { hasManyEndpoints: true })).not.toContain("->");
+    expect(planText([], [plain(0, 2)], { hasManyEndpoints: true, options: { "endpoint-comments": true } })).toContain(said);
     const bare = planText([], [plain(0, 2)], { options: { "endpoint-comments": false } });
     expect(bare).not.toContain("->");
     expect(bare).toMatch(/-A KUBE-SEP-\w+ -s 10\.1\.0\.15\/32 -j KUBE-MARK-MASQ/);

@@ -2,16 +2,21 @@ import { ProxyError } from "@turnout/core/backend";
 import type { HostReport } from "@turnout/core/backend";
 import { installHint, isAtLeast, parseKernelVersion, probeHost, readHostAddresses, readParameter } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
-import { chooseIptables, findIptables, loadLegacyModules } from "@turnout/host/iptables";
+import { findIptables, loadLegacyModules, lookupIn } from "@turnout/host/iptables";
 import { canCount } from "./counters.ts";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
+import type { IptablesWorld } from "./world.ts";
 
 /** Oldest iptables this backend is tested with: older ones have neither both variants nor `-w` in iptables-restore as it is now. */
 const IPTABLES_MIN = "1.8.0";
 const TCP_LIBERAL = "net.netfilter.nf_conntrack_tcp_be_liberal";
 
 /** Look at tools, kernel, rights and addresses. */
-export async function probeIptables(options: IptablesOptions, world: LinuxWorld, signal: AbortSignal): Promise<HostReport<IptablesFacts>> {
+export async function probeIptables(
+  options: IptablesOptions,
+  world: IptablesWorld,
+  signal: AbortSignal,
+): Promise<HostReport<IptablesFacts>> {
   const { kernel, hasNetAdmin } = await probeHost(world.exec, signal);
   const problems: ProxyError[] = [];
   if (!hasNetAdmin)
@@ -29,7 +34,7 @@ export async function probeIptables(options: IptablesOptions, world: LinuxWorld,
   }
   if (usable.length === 0) problems.push(new ProxyError("tool_missing", "iptables is not installed", { hint: installHint("iptables") }));
   if (problems.length === 0) {
-    const choice = await chooseIptables(options.variant, world.exec, signal, installed);
+    const choice = await lookupIn(world, options.variant).choice(signal, installed);
     versions["variant"] = choice.variant;
     await loadLegacyModules(choice, world.exec, signal);
   }

@@ -34,15 +34,16 @@ interface RowWords {
  */
 export function renderRow(
   row: ServicePort,
-  { node, host }: Context<IptablesFacts>,
+  context: Context<IptablesFacts>,
   { endpointComments, localhostNodePorts }: Pick<IptablesOptions, "endpointComments" | "localhostNodePorts">,
 ): readonly IptablesObject[] {
+  const { node, host } = context;
   const words: RowWords = {
     row,
     node,
     name: printableName(row.name),
     protocol: row.name.protocol.toLowerCase(),
-    withEndpointComments: endpointComments,
+    withEndpointComments: endpointComments === "auto" ? context.hasManyEndpoints !== true : endpointComments,
     countsLoopback: host.canCount && answersOnLoopback(node, { localhostNodePorts }),
   };
   const objects: IptablesObject[] = [];

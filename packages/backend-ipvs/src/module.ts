@@ -19,7 +19,8 @@ import type {
 import { EchoCount, Mutex, OwnAddresses, OwnCommits } from "@turnout/host";
 import type { OwnDevice } from "@turnout/host";
 import { IpsetTool } from "@turnout/host/ipset";
-import { IptablesLookup, IptablesTool, SectionRestore } from "@turnout/host/iptables";
+import { IptablesTool, lookupIn, SectionRestore } from "@turnout/host/iptables";
+import type { IptablesLookup } from "@turnout/host/iptables";
 import { Applier } from "./apply.ts";
 import { describeObject } from "./describe.ts";
 import { lookAtHost } from "./host-look.ts";
@@ -82,7 +83,7 @@ interface Shared {
 }
 
 function openDataplane(options: IpvsOptions, world: IpvsWorld): Dataplane<IpvsFacts, IpvsObject, Step> {
-  const shared: Shared = { options, world, mutex: new Mutex(), lookup: new IptablesLookup(world.exec, options.variant) };
+  const shared: Shared = { options, world, mutex: new Mutex(), lookup: lookupIn(world, options.variant) };
   return { family: (family) => new IpvsBackend(family, shared), close: () => Promise.resolve() };
 }
 

@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core/backend";
 import type { HostReport } from "@turnout/core/backend";
 import { installHint, probeHost, readHostAddresses } from "@turnout/host";
-import { chooseIptables, findIptables, loadLegacyModules } from "@turnout/host/iptables";
+import { findIptables, loadLegacyModules, lookupIn } from "@turnout/host/iptables";
 import { IpsetTool } from "@turnout/host/ipset";
 import { DEVICE } from "./names.ts";
 import { serviceKey } from "./objects.ts";
@@ -36,7 +36,7 @@ export async function probeIpvs(options: IpvsOptions, world: IpvsWorld, signal: 
     for (const { variant, version } of usable) versions[`iptables-${variant}`] = version;
     if (usable.length === 0) throw new ProxyError("tool_missing", "iptables is not installed", { hint: installHint("iptables") });
     if (!hasNetAdmin) return;
-    await loadLegacyModules(await chooseIptables(options.variant, world.exec, signal, installed), world.exec, signal);
+    await loadLegacyModules(await lookupIn(world, options.variant).choice(signal, installed), world.exec, signal);
   });
   await attempt(async () => {
     versions["ipset"] = await new IpsetTool(world.exec).version(signal);

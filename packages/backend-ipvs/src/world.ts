@@ -2,11 +2,13 @@ import { release } from "node:os";
 import type { World } from "@turnout/core/backend";
 import { createLinuxWorld, isAtLeast, parseKernelVersion } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
+import { rememberLookup } from "@turnout/host/iptables";
+import type { IptablesMemory } from "@turnout/host/iptables";
 import { createIpvs } from "@turnout/host/ipvs";
 import type { Ipvs } from "@turnout/host/ipvs";
 
 /** What this backend touches: a Linux host with IPVS. */
-export interface IpvsWorld extends LinuxWorld {
+export interface IpvsWorld extends LinuxWorld, IptablesMemory {
   readonly ipvs: Ipvs;
   /** See {@link losesReusedPorts}. */
   readonly losesReusedPorts: boolean;
@@ -18,6 +20,7 @@ export function createIpvsWorld(base: World): IpvsWorld & { close(): void } {
   const ipvs = createIpvs();
   return {
     ...linux,
+    rememberedLookup: rememberLookup(linux.exec),
     ipvs,
     losesReusedPorts: losesReusedPorts(release()),
     close(): void {

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { Ledger, NodeView, Store } from "@turnout/core";
+import { haveManyEndpoints, Ledger, NodeView, Store } from "@turnout/core";
 import type { Backend, Context, Delta, IPFamily, NodeContext, NodeSettings, ObjectKind, ServicePort } from "@turnout/core";
 import { loadConfig, runConfig } from "@turnout/client/daemon";
 import type { IptablesObject } from "../objects.ts";
@@ -42,7 +42,7 @@ export function recordedSave({ name }: RecordedCase, family: IPFamily): string {
 
 /** Options that do what kube-proxy did by itself in a recording. */
 export function optionsOf({ name }: RecordedCase): Readonly<Record<string, boolean>> {
-  return { "endpoint-comments": name !== "large", localhostNodePorts: name !== "no-localhost" };
+  return { localhostNodePorts: name !== "no-localhost" };
 }
 
 /** Our rows and context for what kube-proxy was given, on a kernel that can count packets or can not. */
@@ -57,7 +57,9 @@ export function stateOf(
   const view = new NodeView(store, { nodeName: "node1", family, settings: settingsOf(one) });
   const node: NodeContext | undefined = view.pull()?.node;
   if (node === undefined) throw new Error("a synced store gives a full change set");
-  return { rows: new Map(view.rows), context: { node, host: { ...FACTS, isTcpLiberal: one.name === "liberal", canCount } } };
+  const rows = new Map(view.rows);
+  const host = { ...FACTS, isTcpLiberal: one.name === "liberal", canCount };
+  return { rows, context: { node, host, hasManyEndpoints: haveManyEndpoints(rows.values()) } };
 }
 
 /** What a new process of ours would change on a host: it looks, and compares. */

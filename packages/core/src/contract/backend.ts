@@ -43,6 +43,8 @@ export interface Context<H> {
   readonly node: NodeContext;
   /** What the probe, or `watch`, said of the host last. */
   readonly host: H;
+  /** All rows together have more than 1,000 endpoints: what is only for people, such as comments in rules, costs much then. Absent: they have not. */
+  readonly hasManyEndpoints?: boolean;
 }
 
 /** An unwanted object of which the host still holds something for a reason: connections that end by themselves, packets under way, others who use it. */
@@ -238,7 +240,7 @@ export interface Backend<H, K extends KernelObject, S> {
    * What one row needs. Pure and cheap.
    *
    * Edges: rows are rendered again when a field of the node, or of host facts that are a plain object, changes that some row's render has read
-   * (of `context.host.addresses` it is `addresses`); the skeleton is then made again in any case. So read facts from the context, and nowhere else.
+   * (of `context.host.addresses` it is `addresses`), or `hasManyEndpoints` where it was read; the skeleton is then made again in any case. So read facts from the context, and nowhere else.
    */
   render(row: ServicePort, context: Context<H>): readonly K[];
   /** Whether rows that the ledger doesn't know may need this object, too, e.g. a chain that rows of one shape share. Pure; absent: never. */

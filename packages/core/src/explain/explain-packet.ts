@@ -2,6 +2,7 @@ import { objectId } from "../contract/backend.ts";
 import type { Backend, Context, KernelObject } from "../contract/backend.ts";
 import type { ServicePort } from "../model/rows.ts";
 import { operatingError } from "../model/errors.ts";
+import { haveManyEndpoints } from "../model/many-endpoints.ts";
 import { printableName } from "../model/names.ts";
 import { rankedCauses } from "./answer.ts";
 import type { Answer, Cause, Fate, Step, UnjudgedRule } from "./answer.ts";
@@ -50,8 +51,8 @@ export interface PacketQuestion<H, K extends KernelObject, S> {
  */
 export async function explainPacket<H, K extends KernelObject, S>(question: PacketQuestion<H, K, S>, signal: AbortSignal): Promise<Answer> {
   const { packet, backend, survey } = question;
-  const { family, host } = backend;
-  const context = { node: question.state.node, host };
+  const { family } = backend;
+  const context = contextOf(question.state, backend);
   const state: ExplainedState = { ...question.state, unserved: (device) => family.unserved?.(device, context) };
   const walk = walkPacket(state, packet);
   const isImpossible = familiesCause(packet) !== undefined;
@@ -150,9 +151,9 @@ async function lookAtKernel<H, K extends KernelObject, S>(
   signal: AbortSignal,
 ): Promise<Survey> {
   const { packet, state, backend, causes = [] } = question;
-  const { family, host } = backend;
+  const { family } = backend;
   if (question.isInOtherProcess === true) return { ...NOTHING, unseen: [IN_PROXY] };
-  const context = { node: state.node, host };
+  const context = contextOf(state, backend);
   const wanted = wantedObjects(question, walk, context);
   const unwanted = walk.hit === undefined ? staleObjects(packet, state, backend) : [];
   const looked = await family.lookup?.([...wanted, ...unwanted], signal);
@@ -257,6 +258,11 @@ async function observed<K extends KernelObject>(
   return (await family.observe(signal))?.objects ?? new Map<string, K>();
 }
 
+/** What the proxy renders these rows with. */
+function contextOf<H>({ node, rows }: ExplainedState, { host }: { readonly host: H }): Context<H> {
+  return { node, host, hasManyEndpoints: haveManyEndpoints(rows) };
+}
+
 function unique<K extends KernelObject>(objects: readonly K[]): readonly K[] {
   return [...new Map(objects.map((object) => [objectId(object), object])).values()];
 }
@@ -267,10 +273,11 @@ function unique<K extends KernelObject>(objects: readonly K[]): readonly K[] {
  */
 function staleObjects<H, K extends KernelObject, S>(
   { destination, port, protocol, family }: AskedPacket,
-  { node, rows, hostAddresses }: ExplainedState,
+  state: ExplainedState,
   backend: PacketQuestion<H, K, S>["backend"],
 ): readonly K[] {
-  const context = { node, host: backend.host };
+  const { rows, hostAddresses } = state;
+  const context = contextOf(state, backend);
   const rules = [{ from: "anyone", to: "reject", masquerade: false }] as const;
   const gone: ServicePort = {
     key: `//${protocol}`,

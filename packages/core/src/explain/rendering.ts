@@ -4,6 +4,7 @@ import { fitRow } from "../contract/fit-row.ts";
 import { openDataplane, probeModule } from "../contract/host-module.ts";
 import type { World } from "../contract/world.ts";
 import type { IPFamily } from "../model/api-objects.ts";
+import { haveManyEndpoints } from "../model/many-endpoints.ts";
 import type { ChangeSet, ServicePort } from "../model/rows.ts";
 
 /** What a backend would bring into force on an empty host, one family. */
@@ -58,7 +59,8 @@ export async function renderFamily(
   const dataplane = await openDataplane(module, parsed, world, signal);
   try {
     const rows = set.flatMap((row) => fitRow(row, capabilities).row ?? []);
-    const { objects, text } = planRows(dataplane.family(family), rows, { node, host }, world.clock.nowMs());
+    const context = { node, host, hasManyEndpoints: haveManyEndpoints(rows) };
+    const { objects, text } = planRows(dataplane.family(family), rows, context, world.clock.nowMs());
     return { backend: module.name, family, objects, plan: text };
   } finally {
     await dataplane.close(signal);

@@ -4,10 +4,11 @@ import { isEqual } from "../model/equal.ts";
 type Fields = Readonly<Record<string, unknown>>;
 
 const PARTS = ["node", "host"] as const;
+const MANY_ENDPOINTS = "hasManyEndpoints";
 
 /**
- * Knows which fields of the node and of the host's facts the rows' renders have read, so that rows are rendered again only when one of those
- * has changed.
+ * Knows what of the context the rows' renders have read, by the fields of the node and of the host's facts, so that rows are rendered again only
+ * when that has changed.
  *
  * Shape: of all rows together, and of all contexts ever: what one render has read another may have remembered.
  * Edges: facts that are no plain object count as read. A field that comes or goes counts as a change of all, because nobody can have read it.
@@ -16,12 +17,21 @@ export class ContextReads {
   readonly #read = new Set<string>();
 
   /** The same context; what is read of this one is noted. */
-  watch<H>({ node, host }: Context<H>): Context<H> {
-    return { node: this.#watched("node", node), host: this.#watched("host", host) };
+  watch<H>({ node, host, hasManyEndpoints = false }: Context<H>): Context<H> {
+    const read = this.#read;
+    return {
+      node: this.#watched("node", node),
+      host: this.#watched("host", host),
+      get hasManyEndpoints() {
+        read.add(MANY_ENDPOINTS);
+        return hasManyEndpoints;
+      },
+    };
   }
 
   /** Whether rows that were rendered with one context may be otherwise with another. */
   isConcerned<H>(before: Context<H>, after: Context<H>): boolean {
+    if (this.#read.has(MANY_ENDPOINTS) && before.hasManyEndpoints !== after.hasManyEndpoints) return true;
     return PARTS.some((part) => this.#isPartConcerned(part, before[part], after[part]));
   }
 

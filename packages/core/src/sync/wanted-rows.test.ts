@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Context, KernelObject } from "../contract/backend.ts";
 import type { ServicePort } from "../model/rows.ts";
-import { rawNode, rawService } from "../testing/objects.ts";
+import { rawNode, rawService, rawSlice } from "../testing/objects.ts";
 import type { RawObject } from "../testing/objects.ts";
 import { createStoreView, upsertRaw } from "../testing/view.ts";
 import { WantedRows } from "./wanted-rows.ts";
@@ -41,6 +41,11 @@ class Rendering {
 
   upsert(raw: RawObject): void {
     upsertRaw(this.#view.store, raw);
+    this.take();
+  }
+
+  removeService(name: string): void {
+    this.#view.store.remove("Service", "shop", name);
     this.take();
   }
 
@@ -142,5 +147,41 @@ describe("a new node", () => {
     rendering.news();
     rendering.upsert(rawNode("node1", { addresses: ["172.18.0.7"] }));
     expect(rendering.news()).toHaveLength(3);
+  });
+});
+
+describe("more than a thousand endpoints", () => {
+  const slices = (name: string, count: number): RawObject =>
+    rawSlice(
+      "s1",
+      Array.from({ length: count }, (_, index) => ({ ip: `10.1.${index >> 8}.${index & 255}` })),
+      { name },
+    );
+
+  it("render all rows again where they read it, and not before or after", () => {
+    const rendering = new Rendering(({ hasManyEndpoints }) => hasManyEndpoints);
+    rendering.upsert(slices("few", 1_000));
+    rendering.news();
+    rendering.upsert(slices("few", 1_001));
+    expect(rendering.news()).toEqual(["s1", "s2", "s3"]);
+    expect(rendering.rows.context).toMatchObject({ hasManyEndpoints: true });
+    rendering.upsert(slices("few", 1_002));
+    expect(rendering.news()).toEqual(["s1"]);
+    rendering.upsert(slices("few", 3));
+    expect(rendering.news()).toEqual(["s1", "s2", "s3"]);
+  });
+
+  it("are counted without the rows that are gone", () => {
+    const rendering = new Rendering(({ hasManyEndpoints }) => hasManyEndpoints);
+    rendering.upsert(slices("many", 1_001));
+    rendering.removeService("s1");
+    expect(rendering.rows.context).toMatchObject({ hasManyEndpoints: false });
+  });
+
+  it("render no row again that doesn't read it", () => {
+    const rendering = new Rendering(() => 0);
+    rendering.news();
+    rendering.upsert(slices("many", 1_001));
+    expect([rendering.news(), rendering.skeletons]).toEqual([["s1"], 2]);
   });
 });

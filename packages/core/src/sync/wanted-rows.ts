@@ -6,6 +6,7 @@ import { flowsToForget } from "./conntrack.ts";
 import type { RowChange } from "./conntrack.ts";
 import { ContextReads } from "./context-reads.ts";
 import { isEqual } from "../model/equal.ts";
+import { isManyEndpoints } from "../model/many-endpoints.ts";
 import { invariant } from "../model/errors.ts";
 import { Ledger } from "./ledger.ts";
 import type { ChangeSet, NodeContext, ServicePort } from "../model/rows.ts";
@@ -38,6 +39,8 @@ export class WantedRows<H, K extends KernelObject> {
   readonly #issues = new Map<string, readonly Issue[]>();
   readonly #reads = new ContextReads();
   #hasCommitted = false;
+  /** Of all rows. */
+  #endpointCount = 0;
   #host: H;
   #context: Context<H> | undefined;
   /** The same for rows: what they read of it is noted. */
@@ -88,15 +91,11 @@ export class WantedRows<H, K extends KernelObject> {
     const gone = changes.full ? [...this.#rows.keys()].filter((key) => !kept.has(key)) : changes.delete;
     for (const key of [...gone, ...kept]) this.#remember(key);
     for (const key of gone) {
-      this.#rows.delete(key);
+      this.#take(key, undefined);
       this.#issues.delete(key);
     }
-    for (const row of changes.set) {
-      const fitted = this.#fit(row);
-      if (fitted === undefined) this.#rows.delete(row.key);
-      else this.#rows.set(row.key, fitted);
-    }
-    if (changes.node !== undefined && this.#isRenderedAnew({ node: changes.node, host: this.#host })) return;
+    for (const row of changes.set) this.#take(row.key, this.#fit(row));
+    if (this.#isRenderedAnew(changes.node ?? this.node)) return;
     const rendered = new Map<string, readonly K[]>();
     for (const key of [...gone, ...kept]) {
       this.#quarantined.delete(key);
@@ -110,7 +109,7 @@ export class WantedRows<H, K extends KernelObject> {
   setHost(host: H): void {
     if (isEqual(host, this.#host)) return;
     this.#host = host;
-    if (this.#context !== undefined) this.#isRenderedAnew({ node: this.#context.node, host });
+    this.#isRenderedAnew(this.node);
   }
 
   /** Rows of which an object failed. */
@@ -209,9 +208,19 @@ export class WantedRows<H, K extends KernelObject> {
     return this.#backend.render(row, this.#rowContext);
   }
 
-  /** Make the skeleton for another context, and all rows where they read what has changed in it. Says whether they do. */
-  #isRenderedAnew(context: Context<H>): boolean {
+  #take(key: string, row: ServicePort | undefined): void {
+    this.#endpointCount += (row?.endpoints.length ?? 0) - (this.#rows.get(key)?.endpoints.length ?? 0);
+    if (row === undefined) this.#rows.delete(key);
+    else this.#rows.set(key, row);
+  }
+
+  /** Where the context is another now, make the skeleton for it, and all rows where they read what has changed in it. Says whether they do. */
+  #isRenderedAnew(node: NodeContext | undefined): boolean {
     const before = this.#context;
+    if (node === undefined) return false;
+    const hasManyEndpoints = isManyEndpoints(this.#endpointCount);
+    if (before?.node === node && before.host === this.#host && before.hasManyEndpoints === hasManyEndpoints) return false;
+    const context = { node, host: this.#host, hasManyEndpoints };
     this.#context = context;
     this.#rowContext = this.#reads.watch(context);
     const skeleton = this.#backend.skeleton(context);

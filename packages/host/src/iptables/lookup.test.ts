@@ -1,7 +1,8 @@
 import type { Exec } from "@turnout/core";
 import { describe, expect, it } from "vitest";
-import { IptablesLookup } from "./lookup.ts";
+import { IptablesLookup, lookupIn, rememberLookup } from "./lookup.ts";
 import { IptablesTool } from "./tool.ts";
+import { findIptables } from "./tools.ts";
 
 const { signal } = new AbortController();
 const QUIET = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -31,5 +32,23 @@ describe("which iptables this host uses", () => {
     expect(tools.map(({ variant }) => variant)).toEqual(["nft", "nft"]);
     expect(calls).toHaveLength(11);
     expect(new Set(calls).size).toBe(11);
+  });
+
+  it("is remembered for what is opened after a probe, and looked up anew for another wish", async () => {
+    const { exec, calls } = countingHost();
+    const world = { exec, rememberedLookup: rememberLookup(exec) };
+    await lookupIn(world, "auto").choice(signal);
+    const looked = calls.length;
+    await lookupIn(world, "auto").choice(signal);
+    expect(calls).toHaveLength(looked);
+    expect((await lookupIn(world, "legacy").choice(signal)).variant).toBe("legacy");
+    await lookupIn({ exec }, "legacy").choice(signal);
+    expect(calls.length).toBeGreaterThan(2 * looked);
+  });
+
+  it("does not start again what was found just before", async () => {
+    const { exec, calls } = countingHost();
+    await lookupIn({ exec }, "auto").choice(signal, await findIptables(exec, signal));
+    expect(new Set(calls).size).toBe(calls.length);
   });
 });

@@ -2,6 +2,7 @@ import type { IPFamily, World } from "@turnout/core";
 import { listChains } from "./chain-listing.ts";
 import { iptablesError } from "./errors.ts";
 import { IptablesLookup } from "./lookup.ts";
+import type { WantedIptables } from "./lookup.ts";
 import { restoreIptables, runLocked } from "./restore.ts";
 import type { LockedRun } from "./restore.ts";
 import type { TableName } from "./text/objects.ts";
@@ -33,7 +34,7 @@ export class IptablesTool {
   constructor(
     world: Pick<World, "exec" | "clock" | "log">,
     family: IPFamily,
-    wanted: "auto" | IptablesVariant | IptablesLookup | IptablesProgram,
+    wanted: WantedIptables | IptablesLookup | IptablesProgram,
     random: () => number = Math.random,
   ) {
     this.#world = world;

@@ -31,8 +31,8 @@ describe("SectionWriter", () => {
     });
     expect(lines).toEqual([
       "*nat",
-      ":SEP-A - [0:0]",
       ":SVC-A - [0:0]",
+      ":SEP-A - [0:0]",
       ":SVC-B - [0:0]",
       ":SEP-B - [0:0]",
       "-A SEP-A -j DNAT --to-destination 10.1.1.1:80",
@@ -41,6 +41,14 @@ describe("SectionWriter", () => {
       "-X SEP-B",
       "COMMIT",
     ]);
+  });
+
+  it("names new chains by falling names, whatever they jump to", () => {
+    const lines = written((writer) => {
+      for (const key of ["nat SVC-B", "nat SEP-A", "nat SEP-C", "nat SVC-D"]) writer.writeChain(chain(key, "-j ACCEPT"), undefined);
+    });
+    expect(lines.filter((line) => line.startsWith(":"))).toEqual([":SVC-D - [0:0]", ":SVC-B - [0:0]", ":SEP-C - [0:0]", ":SEP-A - [0:0]"]);
+    expect(lines.find((line) => line.startsWith("-A"))).toContain("SEP-A");
   });
 
   it("replaces a chain's rules, and a shared chain's tail, rule by rule, but for the mark of a tail that isn't last", () => {

@@ -27,7 +27,7 @@ function sectionLines({ table, fresh, declared, lines, dead }: Section, withDele
   const deadNames = dead.map((object) => placeOf(object).chain);
   return [
     `*${table}`,
-    ...fresh.map((object) => declaration(placeOf(object).chain)),
+    ...declarationsOf(fresh),
     ...deadNames.map(declaration),
     ...declared,
     ...fresh.flatMap(ruleLines),
@@ -35,6 +35,15 @@ function sectionLines({ table, fresh, declared, lines, dead }: Section, withDele
     ...(withDeletions ? deadNames.map((name) => `-X ${name}`) : []),
     "COMMIT",
   ];
+}
+
+/**
+ * The lines that make chains, by falling names: the legacy tool keeps chains sorted, and looks for the place of a new one from the head of a part of its list.
+ * @source iptables 1.8.9 libiptc/libiptc.c iptc_insert_chain
+ */
+function declarationsOf(chains: readonly ChainObject[]): readonly string[] {
+  const names = chains.map((object) => placeOf(object).chain);
+  return names.toSorted().toReversed().map(declaration);
 }
 
 /** The line that makes a chain, or empties one. */
