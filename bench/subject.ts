@@ -76,7 +76,7 @@ export function createSubject(feed: Feed): Promise<Subject> {
 export interface SubjectOptions {
   /** Options of the backend, by name. */
   readonly raw?: Readonly<Record<string, Plain>>;
-  /** Somebody else changes the rules too, and puts back what he changed. */
+  /** Somebody else changes the rules too, and puts back what he changed: nobody watches, because looking at them would delay what is measured. */
   readonly isShared?: boolean;
   /** Lets somebody see what the backend runs. */
   readonly watchExec?: (exec: Exec) => Exec;
@@ -123,7 +123,7 @@ export async function createSubjectOf<O, H, K extends KernelObject, S>(
   });
   const stop = new AbortController();
   // As the daemon does; hearing of every element that is loaded is part of what a load costs.
-  const watching = watchHost(backend, loop, isShared, stop.signal).catch((error: unknown) => synced.fail(error));
+  const watching = isShared ? undefined : watchHost(backend, loop, stop.signal).catch((error: unknown) => synced.fail(error));
   return {
     loop,
     versions,
@@ -141,12 +141,11 @@ export async function createSubjectOf<O, H, K extends KernelObject, S>(
 async function watchHost<H, K extends KernelObject, S>(
   backend: Backend<H, K, S>,
   loop: SyncLoop<H, K, S>,
-  isShared: boolean,
   signal: AbortSignal,
 ): Promise<void> {
   for await (const event of backend.watch?.(signal) ?? []) {
     if (event.kind === "facts") loop.setHost(event.facts);
-    else if (!isShared) throw new Error(`nobody but us is here, and yet: ${event.what}`);
+    else throw new Error(`nobody but us is here, and yet: ${event.what}`);
   }
 }
 

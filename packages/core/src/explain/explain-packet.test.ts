@@ -171,3 +171,16 @@ it("a node port of a Service is none that is left, where the packet is not for i
   const udp: ServicePort = { ...row, name: { ...row.name, protocol: "UDP" }, destinations: [nodePort] };
   expect(await idsOf(questionAt("172.18.0.1", 30_777, { rows: [udp] }))).toEqual(["wrong_protocol"]);
 });
+
+it("what should be in force is rendered as the proxy does it that has so many endpoints", async () => {
+  const asked = question([OBJECT, { kind: "row", key: "web", value: true }]);
+  const [row] = asked.state.rows;
+  const endpoints = Array.from({ length: 1_001 }, (_, port) => ({ ...row?.endpoints[0], port: port + 1 }));
+  const render: Question["backend"]["family"]["render"] = (_row, { hasManyEndpoints = false }) => [
+    { kind: "row", key: "web", value: hasManyEndpoints },
+  ];
+  const backend = { ...asked.backend, family: { ...asked.backend.family, render } };
+  const many = { ...asked.state, rows: [{ ...row, endpoints } as ServicePort] };
+  expect((await explainPacket({ ...asked, backend, state: many }, signal)).causes).toEqual([]);
+  expect((await explainPacket({ ...asked, backend }, signal)).causes).toMatchObject([{ id: "kernel_changed" }]);
+});
