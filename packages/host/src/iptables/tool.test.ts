@@ -69,6 +69,16 @@ describe("IptablesTool", () => {
     expect((await tool.saveChains({ nat: ["A", "B"], filter: [], mangle: [] }, signal)).nat).toBe(":A - [0:0]\n");
   });
 
+  it("lists legacy tables one by one where it may not know which there are", async () => {
+    const stderr = "Failed to list table names in /proc/net/ip_tables_names: Permission denied\n";
+    const exec = createFakeExec([
+      { run: ["iptables-legacy-save"], result: { code: 1, stderr } },
+      ...["filter", "nat", "mangle"].map((table) => ({ run: ["iptables-legacy-save", "-t", table], result: { stdout: `*${table}\n` } })),
+    ]);
+    const tool = new IptablesTool({ exec, clock: new TestClock(0), log: quiet }, "IPv4", { ...NFT, variant: "legacy", suffix: "-legacy" });
+    expect(await tool.saveAll(signal)).toEqual({ filter: "*filter\n", nat: "*nat\n", mangle: "*mangle\n" });
+  });
+
   it("looks once for all who ask at the same time, also when the first of them gives up", async () => {
     const started: string[] = [];
     const exec: Exec = {

@@ -1,4 +1,4 @@
-import type { IPFamily, World } from "@turnout/core";
+import type { ExecResult, IPFamily, World } from "@turnout/core";
 import { listChains } from "./chain-listing.ts";
 import { iptablesError } from "./errors.ts";
 import { IptablesLookup } from "./lookup.ts";
@@ -83,12 +83,15 @@ export class IptablesTool {
   }
 
   /**
-   * List all tables; "" for one that isn't there. The nft variant lists them in one run: whichever table it is asked for, it has the kernel walk the
-   * chains of all of them, which is most of the time it takes.
+   * List all tables; "" for one that isn't there.
+   *
+   * Shape: in one run. Whichever table the nft variant is asked for, it has the kernel walk the chains of all of them, which is most of the time it
+   * takes; and to start a program takes a large process some milliseconds.
    * @throws {ProxyError} as {@link IptablesTool.save}.
    */
   async saveAll(signal: AbortSignal): Promise<Readonly<Record<TableName, string>>> {
-    if ((await this.choice(signal)).variant === "nft") return { filter: "", nat: "", mangle: "", ...(await this.saveExisting(signal)) };
+    const result = await this.#saveWhatIsThere(signal);
+    if (!hidesNames(result)) return { filter: "", nat: "", mangle: "", ...tablesIn(result) };
     const [filter, nat, mangle] = await Promise.all([this.save("filter", signal), this.save("nat", signal), this.save("mangle", signal)]);
     return { filter, nat, mangle };
   }
@@ -129,11 +132,11 @@ export class IptablesTool {
 
   /** List the tables that exist, each under its name; asking the legacy variant for one by name would make it. */
   async saveExisting(signal: AbortSignal): Promise<Readonly<Partial<Record<TableName, string>>>> {
-    const file = await this.#file("-save", signal);
-    const { code, stdout, stderr } = await this.#world.exec.run(file, [], { signal, timeoutMs: 600_000 });
-    if (code !== 0) throw iptablesError(stderr, "list what is there");
-    assertListed(stdout);
-    return Object.fromEntries(stdout.split(/^\*/m).map((text) => [text.slice(0, text.indexOf("\n")), text]));
+    return tablesIn(await this.#saveWhatIsThere(signal));
+  }
+
+  async #saveWhatIsThere(signal: AbortSignal): Promise<ExecResult> {
+    return await this.#world.exec.run(await this.#file("-save", signal), [], { signal, timeoutMs: 600_000 });
   }
 
   /** Carry out a change. @throws {ProxyError} what the tool complained about. */
@@ -179,6 +182,18 @@ export class IptablesTool {
     this.#waits = { count: this.#waits.count + 1, totalMs: this.#waits.totalMs + ms };
     this.#world.log.debug("waited for the xtables lock", { family: this.#family, ms: Math.round(ms) });
   }
+}
+
+/** Tell that the legacy variant may not read which tables there are, which the kernel tells root alone. */
+function hidesNames({ code, stderr }: ExecResult): boolean {
+  return code !== 0 && stderr.includes("Failed to list table names");
+}
+
+/** Take apart what was listed, each table under its name. */
+function tablesIn({ code, stdout, stderr }: ExecResult): Readonly<Partial<Record<TableName, string>>> {
+  if (code !== 0) throw iptablesError(stderr, "list what is there");
+  assertListed(stdout);
+  return Object.fromEntries(stdout.split(/^\*/m).map((text) => [text.slice(0, text.indexOf("\n")), text]));
 }
 
 /** `-S` declares chains otherwise than `-save`. */
