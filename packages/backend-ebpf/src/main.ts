@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { backendMain } from "@turnout/client/daemon";
-import { createProcessRights, createWorld } from "@turnout/host";
+import { createProcessRights, createWorld, trimMemory } from "@turnout/host";
 import { ebpfModule } from "./module.ts";
 
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { readonly version: string };
-await backendMain(ebpfModule, { version, createWorld, createProcessRights });
+await backendMain(ebpfModule, { version, createWorld, createProcessRights, trimMemory });

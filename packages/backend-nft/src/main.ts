@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { backendMain } from "@turnout/client/daemon";
-import { createProcessRights, createWorld } from "@turnout/host";
+import { createProcessRights, createWorld, trimMemory } from "@turnout/host";
 import { nftModule } from "./module.ts";
 
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { readonly version: string };
-await backendMain(nftModule, { version, createWorld, createProcessRights });
+await backendMain(nftModule, { version, createWorld, createProcessRights, trimMemory });

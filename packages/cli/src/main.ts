@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
-import { collectGarbage, exitPrinted, guardOutput, hostFiles, terminationSignal } from "@turnout/client/daemon";
-import { createProcessRights, createWorld } from "@turnout/host";
+import { createProcessMemory, exitPrinted, guardOutput, hostFiles, terminationSignal } from "@turnout/client/daemon";
+import { createProcessRights, createWorld, trimMemory } from "@turnout/host";
 import type { Environment } from "./environment.ts";
 import { runProgram } from "./program.ts";
 
@@ -25,7 +25,9 @@ function processEnvironment(): Environment {
     workingDirectory: process.cwd(),
     nowMs: () => Date.now(),
     readFile: (path) => readFile(path, "utf8"),
-    ...(process.platform === "linux" ? { host: { files: hostFiles, rights: createProcessRights(), collectGarbage } } : {}),
+    ...(process.platform === "linux"
+      ? { host: { files: hostFiles, rights: createProcessRights(), memory: createProcessMemory(trimMemory) } }
+      : {}),
     writeFile: (path, text) => writeFile(path, text),
     createWorld: (log) => createWorld({ log }),
   };

@@ -29,6 +29,7 @@ export type { NftElementQuestion, NftPartsQuestion } from "./netlink/nft-parts.t
 export type { NftTable, NftTableChain, NftTableSink } from "./netlink/nft-table.ts";
 export type { NftChange } from "./netlink/nft-changes.ts";
 export type { NftEvent } from "./netlink/nft-events.ts";
+export { trimMemory } from "./memory/trim-memory.ts";
 export { createProcessRights } from "./rights/process-rights.ts";
 export type { ProcessRights } from "./rights/process-rights.ts";
 export { createLinuxWorld, createWorld } from "./world.ts";

@@ -183,11 +183,11 @@ async function runInWorld(
 /** What this process opens again: its configuration, credentials, and the way to a node-state server. */
 function hostFor(options: RunCommandOptions, { kubeconfig }: RunConfig, { host }: Environment): RunOptions["host"] {
   if (host === undefined) return undefined;
-  const { files, rights, collectGarbage } = host;
+  const { files, rights, memory } = host;
   const [, source] = /^(?:api:unix:(?:\/\/)?|file:)(.*)$/s.exec(options.source) ?? [];
   const { ca, cert, key } = apiTls(options) ?? {};
   const paths = [options.config, kubeconfig, source, ca, cert, key].filter((path) => path !== undefined);
-  return { files, paths, collectGarbage, ...(rights === undefined || options.keepCapabilities === true ? {} : { rights }) };
+  return { files, paths, memory, ...(rights === undefined || options.keepCapabilities === true ? {} : { rights }) };
 }
 
 /** Choose the backend, and say why where nobody asked for it; what it finds in force decides some of its options. */

@@ -1,5 +1,6 @@
 import { ProxyError, type Log, type Rights } from "@turnout/core";
 import type { HostFiles } from "./host-files.ts";
+import type { ProcessMemory } from "./process-memory.ts";
 import { chooseRights, FILE_RIGHT, type RightsChoice } from "./rights.ts";
 
 /** What a process may do as Linux capabilities, by name, e.g. `CAP_NET_ADMIN`. `createProcessRights` of `@turnout/host` is the real one. */
@@ -19,12 +20,12 @@ export interface HostAccess {
   readonly rights?: ProcessRights;
   /** Files and sockets that this process opens again and again. */
   readonly paths: readonly string[];
-  /** Gives memory back that nothing holds any more; undefined: the process was started without that. */
-  readonly collectGarbage?: (() => void) | undefined;
+  /** Undefined: nobody gives memory back before V8 does. */
+  readonly memory?: ProcessMemory | undefined;
 }
 
 /** Which rights there are to give up. */
-export interface RightsOptions extends Required<Omit<HostAccess, "collectGarbage">> {
+export interface RightsOptions extends Required<Omit<HostAccess, "memory">> {
   /** What the backend needs; undefined: it doesn't say, so nothing is given up. */
   readonly backend: Rights | undefined;
   /** What is needed besides until rules of former proxies are gone. */

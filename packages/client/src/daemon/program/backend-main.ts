@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import type { BackendModule, KernelObject } from "@turnout/core";
 import { terminationSignal } from "../../process/signals.ts";
 import type { ProcessRights } from "../host/give-up-rights.ts";
-import { collectGarbage } from "../host/collect-garbage.ts";
+import { createProcessMemory } from "../host/process-memory.ts";
 import { hostFiles } from "../host/host-files.ts";
 import { exitPrinted, guardOutput } from "../../process/standard-output.ts";
 import { runBackendProgram, type ProgramEnvironment } from "./backend-program.ts";
@@ -15,6 +15,8 @@ export interface BackendMainOptions {
   readonly createWorld: ProgramEnvironment["createWorld"];
   /** `createProcessRights` of `@turnout/host`; absent: the process keeps all its capabilities. */
   readonly createProcessRights?: () => ProcessRights;
+  /** `trimMemory` of `@turnout/host`; absent: what malloc holds free stays with the process. */
+  readonly trimMemory?: () => void;
   /** Default `turnout-` and the backend's name. */
   readonly name?: string;
 }
@@ -26,7 +28,7 @@ export interface BackendMainOptions {
  */
 export async function backendMain<H, K extends KernelObject, S>(
   module: BackendModule<unknown, H, K, S>,
-  { version, createWorld, createProcessRights, name = `turnout-${module.name}` }: BackendMainOptions,
+  { version, createWorld, createProcessRights, trimMemory, name = `turnout-${module.name}` }: BackendMainOptions,
 ): Promise<void> {
   guardOutput(name);
   const code = await runBackendProgram(module, process.argv.slice(2), {
@@ -40,7 +42,13 @@ export async function backendMain<H, K extends KernelObject, S>(
     signal: terminationSignal({ on: (event, listener) => process.on(event, listener), exit: (status) => process.exit(status) }),
     nowMs: () => Date.now(),
     ...(process.platform === "linux"
-      ? { host: { files: hostFiles, collectGarbage, ...(createProcessRights === undefined ? {} : { rights: createProcessRights() }) } }
+      ? {
+          host: {
+            files: hostFiles,
+            memory: createProcessMemory(trimMemory),
+            ...(createProcessRights === undefined ? {} : { rights: createProcessRights() }),
+          },
+        }
       : {}),
     readFile: (path) => readFile(path, "utf8"),
     writeFile: (path, text) => writeFile(path, text),

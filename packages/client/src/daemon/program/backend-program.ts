@@ -137,12 +137,12 @@ async function runWith<H, K extends KernelObject, S>(
 /** What this process opens again: its configuration, and the way to the node-state server. */
 function hostFor({ config, api, tls, keepCapabilities }: ProgramFlags, { host }: ProgramEnvironment): HostAccess | undefined {
   if (host === undefined) return undefined;
-  const { files, rights, collectGarbage } = host;
+  const { files, rights, memory } = host;
   const target = parseTarget(api);
   const paths = [config, target.kind === "unix" ? target.path : undefined, tls?.ca, tls?.cert, tls?.key].filter(
     (path) => path !== undefined,
   );
-  return { files, paths, collectGarbage, ...(rights === undefined || keepCapabilities ? {} : { rights }) };
+  return { files, paths, memory, ...(rights === undefined || keepCapabilities ? {} : { rights }) };
 }
 
 async function readAgain(path: string, env: ProgramEnvironment): Promise<string | undefined> {

@@ -1,8 +1,9 @@
 import type { BackendModule } from "@turnout/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ToyProxy } from "../../test-support/toy-proxy.ts";
-import { flushPromises, toyModule } from "../../test-support/toys.ts";
+import { flushPromises, toyChange, toyEndpoint, toyModule, toyRow } from "../../test-support/toys.ts";
 import type { HostAccess } from "../host/give-up-rights.ts";
+import type { ProcessMemory } from "../host/process-memory.ts";
 
 let proxy: ToyProxy;
 
@@ -81,25 +82,62 @@ test("where rules live with the process nothing is set, and rights are given up"
   expect(notes).toEqual(["probe", "keep CAP_NET_ADMIN CAP_NET_RAW", "open"]);
 });
 
+/** Memory of a process that notes when some is given back, and then has 80 MB. */
+function notedMemory(): { notes: number[]; memory: ProcessMemory & { bytes: number } } {
+  const notes: number[] = [];
+  const memory = {
+    bytes: 100e6,
+    residentBytes: () => memory.bytes,
+    giveBack: () => {
+      notes.push(proxy.world.clock.nowMs());
+      memory.bytes = 80e6;
+    },
+  };
+  return { notes, memory };
+}
+
 test("memory of the start is given back once, some seconds after the rules of both families are in force", async () => {
-  const { notes, module, host } = notedRun();
-  void proxy.start({ host: { ...host, collectGarbage: () => void notes.push("collect") }, leftovers }, module);
+  const { module, host } = notedRun();
+  const { notes, memory } = notedMemory();
+  void proxy.start({ host: { ...host, memory }, leftovers }, module);
   await proxy.world.clock.advance(10_000);
-  expect(notes).not.toContain("collect");
   proxy.pushBoth();
   await flushPromises();
   await proxy.world.clock.advance(2_999);
-  expect(notes).not.toContain("collect");
+  expect(notes).toEqual([]);
+  await proxy.world.clock.advance(1);
+  expect(notes).toHaveLength(1);
+  memory.bytes += 15e6;
   await proxy.world.clock.advance(600_000);
-  expect(notes.filter((note) => note === "collect")).toHaveLength(1);
+  expect(notes).toHaveLength(1);
 });
 
-test("a proxy that is stopped before that collects nothing", async () => {
-  const { notes, module, host } = notedRun();
-  void proxy.start({ host: { ...host, collectGarbage: () => void notes.push("collect") }, leftovers }, module);
+test("memory is given back again after much work, when nothing was synced for five seconds", async () => {
+  const { module, host } = notedRun();
+  const { notes, memory } = notedMemory();
+  void proxy.start({ host: { ...host, memory }, leftovers }, module);
+  proxy.pushBoth();
+  await flushPromises();
+  await proxy.world.clock.advance(60_000);
+  expect(notes).toHaveLength(1);
+  memory.bytes += 17e6;
+  for (let change = 0; change < 20; change++) {
+    proxy.feeds.IPv4.push(toyChange({ set: [toyRow("cart", { endpoints: [toyEndpoint(`10.1.0.${change}`)] })] }));
+    await flushPromises();
+    await proxy.world.clock.advance(2_000);
+  }
+  expect(notes).toHaveLength(1);
+  await proxy.world.clock.advance(10_000);
+  expect(notes).toHaveLength(2);
+});
+
+test("a proxy that is stopped before that gives nothing back", async () => {
+  const { module, host } = notedRun();
+  const { notes, memory } = notedMemory();
+  void proxy.start({ host: { ...host, memory }, leftovers }, module);
   proxy.pushBoth();
   await flushPromises();
   await proxy.end();
   await proxy.world.clock.advance(600_000);
-  expect(notes).not.toContain("collect");
+  expect(notes).toEqual([]);
 });

@@ -1,5 +1,6 @@
 import type { BackendModule, Clock, Log, Rights } from "@turnout/core";
 import { giveUpRights, type HostAccess } from "../host/give-up-rights.ts";
+import { keepMemorySmall } from "../host/keep-memory-small.ts";
 import type { HostSettings } from "../host/host-settings.ts";
 import { wantedSettings } from "../host/host-settings.ts";
 import { setHost, setMissing } from "../host/set-host.ts";
@@ -12,8 +13,8 @@ export interface HostWork {
 
 /** What is to be done to the host once the proxy works. */
 export interface HostRest {
-  /** To be called when the rules are in force; resolves when nothing of the start is left to do. */
-  inForce(signal: AbortSignal): Promise<void>;
+  /** To be called when the rules are in force; resolves when there is nothing left to do. `lastSyncMs`: when something last was brought into force. */
+  inForce(lastSyncMs: () => number, signal: AbortSignal): Promise<void>;
   /** To be called when rules of other proxies have been looked for. */
   alone(): Promise<void>;
 }
@@ -29,31 +30,26 @@ export interface HostWorkOptions {
   readonly log: Log;
 }
 
-/** What follows the first sync, such as a look for former proxies, has ended by then. */
-const REST_MS = 3_000;
-
 const nothing = (): Promise<void> => Promise.resolve();
 
 /**
  * Set on the host what kube-proxy sets at its start, before the backend is asked what it finds there.
  *
- * Edges: nothing is set for a backend whose rules live with the process. What the start took of memory is given back once, some seconds
- * after it: V8 has no reason to collect garbage in a process that idles.
+ * Edges: nothing is set for a backend whose rules live with the process.
  */
 export function prepareHost(
   { residence, rights: needed }: Pick<BackendModule, "residence" | "rights">,
   { settings, host, meanwhile, clock, log }: HostWorkOptions,
 ): HostWork {
   if (host === undefined) return { limit: () => Promise.resolve({ inForce: nothing, alone: nothing }) };
-  const { files, rights, paths, collectGarbage } = host;
+  const { files, rights, paths, memory } = host;
   const missing = residence === "kernel" ? setHost(wantedSettings(settings, files.cores), files, log) : [];
   return {
     async limit(): Promise<HostRest> {
       const alone = rights === undefined ? nothing : await giveUpRights({ files, rights, paths, backend: needed, meanwhile, log });
-      const inForce = async (signal: AbortSignal): Promise<void> => {
+      const inForce = async (lastSyncMs: () => number, signal: AbortSignal): Promise<void> => {
         setMissing(missing, files, log);
-        await clock.sleep(REST_MS, signal);
-        if (!signal.aborted) collectGarbage?.();
+        if (memory !== undefined) await keepMemorySmall(memory, { clock, lastSyncMs }, signal);
       };
       return { inForce, alone };
     },

@@ -138,7 +138,7 @@ async function runFamilies<H, K extends KernelObject, S>(
         ? families.map((family) => () => family.once(stop.signal))
         : daemonTasks(families, { module, host, changes }, options, stop.signal);
     void Promise.all(families.map(({ settled }) => settled))
-      .then(() => (stop.signal.aborted ? undefined : inForce(stop.signal)))
+      .then(() => (stop.signal.aborted ? undefined : inForce(() => lastSyncMsOf(families), stop.signal)))
       .catch(fail);
     void Promise.all(families.map((family) => family.alone))
       .then(() => (stop.signal.aborted ? undefined : alone()))
@@ -253,6 +253,11 @@ function daemonTasks<H, K extends KernelObject, S>(
 
 function healthOf<H, K extends KernelObject, S>(families: readonly FamilyRun<H, K, S>[], config: RunConfig, clock: Clock): HealthReport {
   return judge(new Map(families.map(({ family, progress }) => [family, progress])), config.syncPeriodMs, clock.nowMs());
+}
+
+/** When something last was brought into force, ms since the epoch; 0: never. */
+function lastSyncMsOf<H, K extends KernelObject, S>(families: readonly FamilyRun<H, K, S>[]): number {
+  return Math.max(...families.map(({ progress }) => progress.lastSuccessMs ?? 0));
 }
 
 async function close<H, K extends KernelObject, S>(dataplane: Dataplane<H, K, S>, { clock, log }: World): Promise<void> {
