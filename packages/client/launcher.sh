@@ -24,5 +24,6 @@ fi
 main=$package/dist/command/main.js
 [ -f "$main" ] || main=$package/dist/main.js
 # A small young generation: a third less memory at 10,000 services, for somewhat more garbage collection under churn.
-# expose-gc: what only the start needed is given back when rules are in force (collect-garbage.ts).
-exec "$node" --max-semi-space-size=2 --expose-gc "$main" "$@"
+# expose-gc: what only the start or much work needed is given back when that is over (keep-memory-small.ts).
+# Only code that runs very often is compiled to the utmost, and none halfway: compilers are 8 MB of a proxy that idles (docs/adr/0070-memory-goes-back-after-work.md).
+exec "$node" --max-semi-space-size=2 --expose-gc --no-maglev --invocation-count-for-turbofan=30000 "$main" "$@"
