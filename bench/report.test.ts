@@ -8,7 +8,7 @@ import { CASES } from "./cases/index.ts";
 import { parseOptions, shownOptions } from "./options.ts";
 import { publish } from "./page.ts";
 import { markdownOf, tableText } from "./report.ts";
-import { launcherFlags, placedCommand } from "./role-process.ts";
+import { LAUNCHER, launcherFlags, placedCommand } from "./role-process.ts";
 
 describe("numbers for people", () => {
   it.each([
@@ -128,6 +128,8 @@ describe("measured processes", () => {
       "--max-semi-space-size=2",
     ]);
     expect(launcherFlags('exec "$node" main.js')).toEqual([]);
+    // Read where it was once, nothing was found, and everything ran without flags.
+    expect(launcherFlags(readFileSync(LAUNCHER, "utf8"))).toContain("--max-semi-space-size=2");
   });
 
   it("are told from what Node prints itself", () => {

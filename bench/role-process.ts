@@ -34,6 +34,8 @@ export interface RoleProcess {
 
 /** The command as it is installed: built, not run from source. */
 export const TURNOUT: string = fileURLToPath(new URL("../packages/cli/bin/turnout", import.meta.url));
+/** What starts it: its flags of Node are here. */
+export const LAUNCHER: string = fileURLToPath(new URL("../packages/client/launcher.sh", import.meta.url));
 const GUEST_MEMORY_MIB = 2_048;
 const GUEST_TIMEOUT_MS = 1_800_000;
 const MAIN = fileURLToPath(new URL("role-main.ts", import.meta.url));
@@ -55,7 +57,7 @@ export function placedCommand(program: readonly string[], { namespace = "fresh",
 export function openRole(role: string, parameters: unknown, options: RoleOptions = {}): RoleProcess {
   const { profileDir, place } = options;
   const profile = profileDir === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profileDir}`];
-  const flags = [...process.execArgv.filter((flag) => !flag.startsWith("--max-")), ...launcherFlags(readFileSync(TURNOUT, "utf8"))];
+  const flags = [...process.execArgv.filter((flag) => !flag.startsWith("--max-")), ...launcherFlags(readFileSync(LAUNCHER, "utf8"))];
   const node = [process.execPath, ...flags, ...profile, MAIN, role, JSON.stringify(parameters)];
   const [file = "", ...args] = placedCommand(node, place === undefined ? options : { ...options, namespace: "same" });
   const start = place?.spawn ?? ((...command: Parameters<Place["spawn"]>): ChildProcess => spawn(command[0], command[1], command[2] ?? {}));
