@@ -1,5 +1,5 @@
 import { ProxyError } from "@turnout/core/backend";
-import { installHint, probeHost } from "@turnout/host";
+import { installHint, nftVersion } from "@turnout/host";
 import type { BpfFeature, BpfProbe } from "@turnout/host/bpf";
 import type { EbpfWorld } from "./world.ts";
 
@@ -23,6 +23,6 @@ export function packetSupport({ missing }: Pick<BpfProbe, "missing">, hasNft: bo
 
 /** Look what this host has for serving packets. */
 export async function findPacketSupport(world: Pick<EbpfWorld, "exec" | "probeBpf">, signal: AbortSignal): Promise<PacketSupport> {
-  const { nft } = await probeHost(world.exec, signal);
+  const nft = await nftVersion(world.exec, signal);
   return packetSupport(await world.probeBpf(), nft !== undefined);
 }

@@ -1,6 +1,6 @@
 import { FAMILIES, ProxyError } from "@turnout/core/backend";
 import type { Capabilities, HostReport } from "@turnout/core/backend";
-import { probeHost, readHostAddresses } from "@turnout/host";
+import { nftVersion, probeHost, readHostAddresses } from "@turnout/host";
 import type { BpfFeature, BpfProbe } from "@turnout/host/bpf";
 import { deviceFacts } from "./devices.ts";
 import type { DeviceFact } from "./devices.ts";
@@ -28,7 +28,8 @@ export function lackingWithout(packets: readonly ProxyError[]): Readonly<Partial
 
 /** Look at the kernel's features, rights, mounts, addresses and devices. Leaves nothing behind. */
 export async function probeEbpf(options: EbpfOptions, world: EbpfWorld, signal: AbortSignal): Promise<HostReport<EbpfFacts>> {
-  const { kernel, hasIPv6, nft } = await probeHost(world.exec, signal);
+  const { kernel, hasIPv6 } = await probeHost();
+  const nft = await nftVersion(world.exec, signal);
   const probe = await world.probeBpf();
   const problems = [...problemsOf(probe)];
   const packets = packetSupport(probe, nft !== undefined);

@@ -17,7 +17,7 @@ export async function probeIptables(
   world: IptablesWorld,
   signal: AbortSignal,
 ): Promise<HostReport<IptablesFacts>> {
-  const { kernel, hasNetAdmin } = await probeHost(world.exec, signal);
+  const { kernel, hasNetAdmin } = await probeHost();
   const problems: ProxyError[] = [];
   if (!hasNetAdmin)
     problems.push(new ProxyError("permission_denied", "no right to change the network", { hint: "run as root, or with CAP_NET_ADMIN" }));

@@ -17,7 +17,7 @@ const TRIAL = { family: "IPv4", protocol: "TCP", address: "198.51.100.0", port: 
  * Edges: the kernel tells of a scheduler only by taking a virtual server with it, so one is made and deleted where none has it yet.
  */
 export async function probeIpvs(options: IpvsOptions, world: IpvsWorld, signal: AbortSignal): Promise<HostReport<IpvsFacts>> {
-  const { kernel, hasNetAdmin } = await probeHost(world.exec, signal);
+  const { kernel, hasNetAdmin } = await probeHost();
   const versions: Record<string, string> = { kernel: kernel.text };
   const problems: ProxyError[] = [];
   const attempt = async (work: () => Promise<void>): Promise<void> => {

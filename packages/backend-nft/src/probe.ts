@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core/backend";
 import type { HostReport } from "@turnout/core/backend";
-import { installHint, isAtLeast, probeHost, readHostAddresses } from "@turnout/host";
-import type { HostProbe, LinuxWorld } from "@turnout/host";
+import { installHint, isAtLeast, nftVersion, probeHost, readHostAddresses } from "@turnout/host";
+import type { HostProbe, LinuxWorld, Version } from "@turnout/host";
 import type { NftFacts } from "./options.ts";
 
 /** Oldest nft and kernel this backend is made for. */
@@ -9,8 +9,8 @@ const NFT_MIN = "1.0.1";
 /** reject in prerouting came with 5.9, the rest of what kube-proxy's nftables mode needs with 5.13. */
 const KERNEL_MIN = "5.13";
 
-/** Say what keeps this host from running the backend. Pure. */
-export function problemsOf({ kernel, nft, hasNetAdmin }: HostProbe): readonly ProxyError[] {
+/** Say what keeps this host from running the backend; `nft`: undefined where it is not installed. Pure. */
+export function problemsOf({ kernel, hasNetAdmin }: HostProbe, nft: Version | undefined): readonly ProxyError[] {
   const problems: ProxyError[] = [];
   if (nft === undefined) problems.push(new ProxyError("tool_missing", "nft is not installed", { hint: installHint("nft") }));
   else if (!isAtLeast(nft, NFT_MIN))
@@ -24,11 +24,12 @@ export function problemsOf({ kernel, nft, hasNetAdmin }: HostProbe): readonly Pr
 
 /** Look at tools, kernel, rights and addresses. */
 export async function probeNft(world: LinuxWorld, signal: AbortSignal): Promise<HostReport<NftFacts>> {
-  const probe = await probeHost(world.exec, signal);
+  const probe = await probeHost();
+  const nft = await nftVersion(world.exec, signal);
   return {
     facts: await readFacts(world),
-    versions: { kernel: probe.kernel.text, ...(probe.nft === undefined ? {} : { nft: probe.nft.text }) },
-    problems: problemsOf(probe),
+    versions: { kernel: probe.kernel.text, ...(nft === undefined ? {} : { nft: nft.text }) },
+    problems: problemsOf(probe, nft),
   };
 }
 

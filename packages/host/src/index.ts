@@ -34,6 +34,6 @@ export { createProcessRights } from "./rights/process-rights.ts";
 export type { ProcessRights } from "./rights/process-rights.ts";
 export { createLinuxWorld, createWorld } from "./world.ts";
 export type { LinuxWorld } from "./world.ts";
-export { hasNetAdmin, isAtLeast, parseKernelVersion, probeHost } from "./facts/probes.ts";
+export { hasNetAdmin, isAtLeast, nftVersion, parseKernelVersion, probeHost } from "./facts/probes.ts";
 export type { HostProbe, ReadText, Version } from "./facts/probes.ts";
 export { readParameter, readParameters, setParameter } from "./facts/parameters.ts";

@@ -109,7 +109,7 @@ async function playAndReport(options: DemoCommandOptions, env: Environment, hasC
   const world = env.createWorld(quietLogFor(options, env));
   const paint = painter(hasColors);
   const { platform, workingDirectory, signal } = env;
-  const { isRoot, hasIPv6 } = await probeHost(world.exec, signal);
+  const { isRoot, hasIPv6 } = await probeHost();
   if (!isRoot)
     throw new ProxyError("permission_denied", "network namespaces need root", {
       hint: `run it as root, e.g. with sudo, or with --backend ${ROOTLESS_BACKEND} on loopback`,

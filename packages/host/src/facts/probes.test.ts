@@ -1,7 +1,6 @@
 import { ProxyError } from "@turnout/core";
 import { describe, expect, it } from "vitest";
-import { createExec } from "../exec/exec.ts";
-import { hasCapability, isAtLeast, isRootStatus, parseKernelVersion, parseNftVersion, probeHost } from "./probes.ts";
+import { hasCapability, isAtLeast, isRootStatus, nftVersion, parseKernelVersion, parseNftVersion, probeHost } from "./probes.ts";
 import { createFakeExec } from "../testing/index.ts";
 
 const signal = new AbortController().signal;
@@ -70,35 +69,41 @@ describe("rights", () => {
 describe("probeHost", () => {
   const texts = { "/proc/sys/kernel/osrelease": "6.1.0-18-amd64\n", "/proc/self/status": status(1000, "0000000000001000") };
 
-  it("puts a host together from its files and tools", async () => {
-    const exec = createFakeExec([{ run: ["nft", "--version"], result: { stdout: "nftables v1.0.6 (x)\n" } }]);
-    expect(await probeHost(exec, signal, files({ ...texts, "/proc/net/if_inet6": "" }))).toEqual({
+  it("puts a host together from its files", async () => {
+    expect(await probeHost(files({ ...texts, "/proc/net/if_inet6": "" }))).toEqual({
       kernel: { major: 6, minor: 1, patch: 0, text: "6.1.0-18-amd64" },
-      nft: { major: 1, minor: 0, patch: 6, text: "1.0.6" },
       isRoot: false,
       hasNetAdmin: true,
       hasIPv6: true,
     });
-    exec.done();
-  });
-
-  it("goes on without nft and IPv6", async () => {
-    const exec = createFakeExec([{ run: ["nft", "--version"], error: new ProxyError("tool_missing", "no nft") }]);
-    expect(await probeHost(exec, signal, files(texts))).toMatchObject({ nft: undefined, hasIPv6: false });
+    expect(await probeHost(files(texts))).toMatchObject({ hasIPv6: false });
   });
 
   it("refuses a host without Linux's /proc", async () => {
-    await expect(probeHost(createFakeExec([]), signal, files({}))).rejects.toMatchObject({ code: "host_unsupported" });
+    await expect(probeHost(files({}))).rejects.toMatchObject({ code: "host_unsupported" });
+  });
+
+  it("agrees with this machine", async () => {
+    const probe = await probeHost();
+    expect(probe.isRoot).toBe(process.geteuid?.() === 0);
+    expect(probe.kernel.text.length).toBeGreaterThan(0);
+  });
+});
+
+describe("nftVersion", () => {
+  it("asks nft", async () => {
+    const exec = createFakeExec([{ run: ["nft", "--version"], result: { stdout: "nftables v1.0.6 (x)\n" } }]);
+    expect(await nftVersion(exec, signal)).toEqual({ major: 1, minor: 0, patch: 6, text: "1.0.6" });
+    exec.done();
+  });
+
+  it("is undefined where there is none", async () => {
+    const exec = createFakeExec([{ run: ["nft", "--version"], error: new ProxyError("tool_missing", "no nft") }]);
+    expect(await nftVersion(exec, signal)).toBeUndefined();
   });
 
   it("does not hide an nft that fails", async () => {
     const exec = createFakeExec([{ run: ["nft", "--version"], result: { code: 127, stderr: "libnftables.so.1: not found" } }]);
-    await expect(probeHost(exec, signal, files(texts))).rejects.toMatchObject({ code: "tool_failed" });
-  });
-
-  it("agrees with this machine", async () => {
-    const probe = await probeHost(createExec(), signal);
-    expect(probe.isRoot).toBe(process.geteuid?.() === 0);
-    expect(probe.kernel.text.length).toBeGreaterThan(0);
+    await expect(nftVersion(exec, signal)).rejects.toMatchObject({ code: "tool_failed" });
   });
 });

@@ -13,8 +13,6 @@ export interface Version {
 /** What a probe of this host found. */
 export interface HostProbe {
   readonly kernel: Version;
-  /** Undefined: nft is not installed. */
-  readonly nft: Version | undefined;
   readonly isRoot: boolean;
   /** CAP_NET_ADMIN is in force: what programming the network needs, root or not. */
   readonly hasNetAdmin: boolean;
@@ -63,17 +61,16 @@ export function isRootStatus(status: string): boolean {
 }
 
 /**
- * Look at this host. Reads only.
- * @throws {ProxyError} `host_unsupported` when /proc is not Linux's; what running nft may throw, but for `tool_missing`.
+ * Look at this host. Reads files, starts nothing.
+ * @throws {ProxyError} `host_unsupported` when /proc is not Linux's.
  */
-export async function probeHost(exec: Exec, signal: AbortSignal, read: ReadText = readProc): Promise<HostProbe> {
+export async function probeHost(read: ReadText = readProc): Promise<HostProbe> {
   const release = await readRequired(read, "/proc/sys/kernel/osrelease");
   const kernel = parseKernelVersion(release);
   if (kernel === undefined) throw new ProxyError("host_unsupported", "not a Linux kernel", { object: release.trim() });
   const status = await readRequired(read, "/proc/self/status");
   return {
     kernel,
-    nft: await nftVersion(exec, signal),
     isRoot: isRootStatus(status),
     hasNetAdmin: hasNetAdmin(status),
     // The file is there, empty or not, as long as the kernel has IPv6.
@@ -81,7 +78,8 @@ export async function probeHost(exec: Exec, signal: AbortSignal, read: ReadText 
   };
 }
 
-async function nftVersion(exec: Exec, signal: AbortSignal): Promise<Version | undefined> {
+/** Ask nft for its version; undefined: it is not installed. @throws {ProxyError} what running it may throw, but for `tool_missing`. */
+export async function nftVersion(exec: Exec, signal: AbortSignal): Promise<Version | undefined> {
   try {
     const { code, stdout, stderr } = await exec.run("nft", ["--version"], { timeoutMs: 10_000, signal });
     if (code === 0) return parseNftVersion(stdout);
