@@ -92,7 +92,7 @@ export async function rulesChanged(stage: ApiServerStage): Promise<string> {
     const { type, note = "" } = event ?? {};
     // Watching begins a moment after the first sync; until then it is not known who it was.
     const who =
-      /for IPv4 were changed and are repaired \(\d+ objects\): (?:nft \(pid \d+\) changed table ip turnout|the ruleset changed before it was watched); removed table ip turnout /;
+      /for IPv4 were changed and are repaired \(\d+ objects\): (?:nft \(pid \d+\) changed table ip turnout|the ruleset changed before it was watched); removed table ip turnout\b/;
     if (type !== "Warning" || !who.test(note)) throw new Error(JSON.stringify(event));
     await nft("list", "chain", "ip", "turnout", "dispatch");
     return note;
