@@ -29,7 +29,9 @@ export function readCluster(state: PlaygroundState): Cluster {
   for (const { text, line } of splitDocuments(state.manifests)) {
     const content = readDocument(text);
     hidden.push(...content.hidden);
-    complaints.push(...content.problems.map(({ lineOffset, what, hint }) => `line ${line + lineOffset}: ${what}: ${hint}`));
+    complaints.push(
+      ...content.problems.map(({ lineOffset, what, hint }) => `line ${line + lineOffset}: ${what}: ${hint}; until then it is left out`),
+    );
     complaints.push(
       ...new Set(content.ignored.map((kind) => `line ${line}: ${kind} is nothing that a service proxy reads: it is left out`)),
     );

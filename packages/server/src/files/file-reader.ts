@@ -40,6 +40,8 @@ type FreshObjects = Map<string, RawObject>;
 const DOCUMENTS_PER_BREATH = 50;
 /** In the first read so many objects are handed on together: each time is a look at all that was read. */
 const FIRST_OBJECTS = 1_000;
+/** What holds while it can't be told what a document means. */
+const UNCLEAR_MEANWHILE = "until then objects that the file gave before stay, and what else it says is applied";
 
 /**
  * Turns what is on disk into calls of a sink, remembering hashes only.
@@ -253,8 +255,8 @@ export class FileReader {
         findings.push({ id: `${path} ${error.message}`, issue });
       }
       for (const { hash, line, problems, ignored } of summary.documents) {
-        for (const { lineOffset, what, hint } of problems) {
-          const issue = { object: `${path}:${line + lineOffset}`, what, hint };
+        for (const { lineOffset, what, hint, isUnclear } of problems) {
+          const issue = { object: `${path}:${line + lineOffset}`, what, hint: isUnclear ? `${hint}; ${UNCLEAR_MEANWHILE}` : hint };
           findings.push({ id: `${path} ${hash} ${what}`, issue });
         }
         this.#noteIgnored(path, ignored);

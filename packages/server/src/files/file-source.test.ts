@@ -344,7 +344,7 @@ describe("a file in the making", () => {
     expect(issues).toHaveLength(1);
     expect(issues[0]?.object).toMatch(/a\.yaml:1[0-9]$/);
     expect(issues[0]?.what).toContain("can't be parsed");
-    expect(issues[0]?.hint).toContain("the other documents of the file are applied");
+    expect(issues[0]?.hint).toBe("correct it; until then objects that the file gave before stay, and what else it says is applied");
     await change(() => appendFile(at("a.yaml"), "---\n# still broken\n"));
     expect(issues).toHaveLength(1);
     // It still holds, and then it doesn't.

@@ -27,6 +27,7 @@ export interface ManifestProblem {
   /** Counted from the document's first line, which is 0. */
   readonly lineOffset: number;
   readonly what: string;
+  /** What to write. What holds until then is known to who reads the document. */
   readonly hint: string;
   /** It can't be told what was meant: it may be anything that the file gave before. */
   readonly isUnclear: boolean;
@@ -115,7 +116,7 @@ function jsonOf(text: string): unknown {
 }
 
 function plainValue(document: Document, lines: LineCounter): { plain: unknown } | { problem: ManifestProblem } {
-  const hint = "correct it; until then this document is ignored, and its former objects stay; the other documents of the file are applied";
+  const hint = "correct it";
   const [error] = document.errors;
   if (error !== undefined) {
     const [what = ""] = error.message.split(/ at line |\n/);
