@@ -1,4 +1,4 @@
-import { canonicalIP, FAMILIES, knownObjects, NodeView, OBJECT_KINDS, Store } from "@turnout/core";
+import { canonicalIP, knownObjects, NodeView, OBJECT_KINDS, Store } from "@turnout/core";
 import type { ChangeSet, HiddenService, IPFamily, Issue, KnownObjects, NodeSettings } from "@turnout/core";
 import { hiddenAmong, readDocument, splitDocuments } from "@turnout/server/manifests";
 import type { RawObject } from "@turnout/server/manifests";
@@ -67,11 +67,6 @@ export function readCluster(state: PlaygroundState): Cluster {
     complaints,
     hostAddresses: { IPv4: addressesOf("IPv4"), IPv6: addressesOf("IPv6") },
   };
-}
-
-/** Count the rows of both families. */
-export function rowCount({ changes }: Cluster): number {
-  return FAMILIES.reduce((count, family) => count + changes[family].set.length, 0);
 }
 
 function nodeComplaints(store: Store, name: string): readonly string[] {

@@ -1,23 +1,22 @@
 import { ProxyError } from "@turnout/core";
 import type { AskedPacket } from "@turnout/core";
 import { BACKENDS } from "./backends.ts";
-import { readCluster, rowCount } from "./cluster.ts";
+import { readCluster } from "./cluster.ts";
 import type { Cluster } from "./cluster.ts";
 import { at, make } from "./elements.ts";
 import { EXAMPLE_SCENARIOS, examplesOf, scenarioTitle } from "./examples.ts";
 import type { Example } from "./examples.ts";
+import { tooLong, tooMany } from "./limits.ts";
 import { fragmentOf, stateOfFragment } from "./link.ts";
 import { packetOf } from "./packet.ts";
+import { refuse, showAll, showAnswer, showDone, showWorking } from "./results.ts";
 import { FIRST_STATE } from "./state.ts";
 import type { PlaygroundState } from "./state.ts";
 import { tryBackend } from "./trial.ts";
 import type { Trial } from "./trial.ts";
-import { backendsView, problemsView, rowsView, rulesView, walkView } from "./view.ts";
 
 /** Who types should not have to wait for what he has not finished. */
 const PAUSE_MS = 250;
-/** The page stands still while a backend works: with more rows than these, for too long. */
-const ROWS_MAX = 5_000;
 
 const form = at("question", HTMLFormElement);
 const manifests = at("manifests", HTMLTextAreaElement);
@@ -51,32 +50,51 @@ let generation = 0;
 
 async function answer(): Promise<void> {
   const own = ++generation;
-  const state = entered();
-  const status = at("status", HTMLElement);
-  status.textContent = "working…";
-  const cluster = readCluster(state);
-  const rows = rowCount(cluster);
-  if (rows > ROWS_MAX) {
-    status.textContent = `These are ${rows.toLocaleString("en")} rows, and a page is no place for more than ${ROWS_MAX.toLocaleString("en")}: turnout print, render and why take any number.`;
-    return;
+  const isOvertaken = (): boolean => own !== generation;
+  showWorking();
+  // The page shows that before it stands still.
+  await breath();
+  if (isOvertaken()) return;
+  try {
+    await answerTo(entered(), isOvertaken);
+  } catch (error) {
+    if (!isOvertaken()) refuse(`This can't be answered, which is a defect of the playground: ${messageOf(error)}`);
+    throw error;
   }
+}
+
+async function answerTo(state: PlaygroundState, isOvertaken: () => boolean): Promise<void> {
+  const long = tooLong(state.manifests);
+  if (long !== undefined) return refuse(long);
+  const cluster = readCluster(state);
+  const refusal = tooMany(cluster);
+  if (refusal !== undefined) return refuse(refusal, cluster);
   const { packet, problem } = asked(state, cluster);
   const trials = new Map<string, Trial>();
-  const failures = problem === undefined ? [] : [problem];
+  const failures = new Map<string, string>();
   // The chosen one first: its walk is the answer, and the others take a while.
   for (const one of BACKENDS.toSorted((a, b) => Number(b.module.name === state.backend) - Number(a.module.name === state.backend))) {
+    const { name } = one.module;
     try {
-      trials.set(one.module.name, await tryBackend(one, cluster, packet));
+      trials.set(name, await tryBackend(one, cluster, packet));
     } catch (error) {
-      failures.push(`${one.module.name}: ${error instanceof Error ? error.message : String(error)}`);
+      failures.set(name, `${name}: ${messageOf(error)}`);
     }
     // The page stays usable, and a newer question goes first.
-    await new Promise((resolve) => setTimeout(resolve, 0));
-    if (own !== generation) return;
-    if (one.module.name === state.backend) showAnswer(trials.get(state.backend), cluster, failures);
+    await breath();
+    if (isOvertaken()) return;
+    if (name === state.backend) showAnswer(cluster, trials.get(name), problem ?? failures.get(name));
   }
-  showAll(trials);
-  status.textContent = failures.join("; ");
+  showAll(trials, failures);
+  showDone([...(problem === undefined ? [] : [problem]), ...failures.values()]);
+}
+
+async function breath(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 0));
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function asked(state: PlaygroundState, cluster: Cluster): { readonly packet: AskedPacket | undefined; readonly problem?: string } {
@@ -88,27 +106,14 @@ function asked(state: PlaygroundState, cluster: Cluster): { readonly packet: Ask
   }
 }
 
-function showAnswer(trial: Trial | undefined, cluster: Cluster, [problem]: readonly string[]): void {
-  const walk = trial?.walk;
-  const first = problem ?? "No packet is asked about: say from where to where.";
-  at("answer", HTMLElement).replaceChildren(
-    ...(walk === undefined ? [make("p", { id: "verdict", class: "verdict" }, first)] : walkView(walk)),
-  );
-  at("problems", HTMLElement).replaceChildren(...problemsView(cluster));
-  at("rows", HTMLElement).replaceChildren(...rowsView(cluster));
-}
-
-function showAll(trials: ReadonlyMap<string, Trial>): void {
-  const inOrder = BACKENDS.flatMap(({ module }) => trials.get(module.name) ?? []);
-  at("backends", HTMLElement).replaceChildren(backendsView(inOrder));
-  for (const trial of inOrder) at(`rules-${trial.backend}`, HTMLElement).replaceChildren(...rulesView(trial));
-}
-
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 function answerSoon(): void {
   clearTimeout(timer);
   at("share-text", HTMLOutputElement).value = "";
+  // An answer that is under way is none any more.
+  generation += 1;
+  showWorking();
   timer = setTimeout(() => void answer(), PAUSE_MS);
 }
 

@@ -2,7 +2,9 @@ import { formatWords, parseWords, seenAt } from "@turnout/conformance";
 import { describe, expect, it } from "vitest";
 import { BACKENDS } from "./backends.ts";
 import { readCluster } from "./cluster.ts";
+import type { Cluster } from "./cluster.ts";
 import { EXAMPLE_SCENARIOS, examplesOf } from "./examples.ts";
+import { cut, tooLong, tooMany } from "./limits.ts";
 import { fragmentOf, stateOfFragment } from "./link.ts";
 import { packetOf } from "./packet.ts";
 import { FIRST_STATE } from "./state.ts";
@@ -82,6 +84,50 @@ describe("what was entered", () => {
     expect(cluster.issues.map(({ object }) => object)).toContain("Service shop/cart");
     expect(() => packetOf({ ...FIRST_STATE, to: "shop/cart" }, cluster)).toThrow("write the Service's address");
     expect(packetOf({ ...FIRST_STATE, to: " " }, cluster)).toBeUndefined();
+  });
+});
+
+describe("a page is no place", () => {
+  const cluster = (services: number, endpoints: number): Cluster => {
+    const all = Array.from({ length: endpoints }, (_, index) => ({ addresses: [`10.1.${index >> 8}.${index % 256}`] }));
+    const documents = Array.from({ length: services }, (_, index) => [
+      {
+        apiVersion: "v1",
+        kind: "Service",
+        metadata: { name: `s${index}` },
+        spec: { clusterIP: `10.96.0.${index}`, ports: [{ port: 80 }] },
+      },
+      {
+        apiVersion: "discovery.k8s.io/v1",
+        kind: "EndpointSlice",
+        addressType: "IPv4",
+        ports: [{ port: 80 }],
+        endpoints: all,
+        metadata: { name: `s${index}`, labels: { "kubernetes.io/service-name": `s${index}` } },
+      },
+    ]);
+    const manifests = documents.flat().map((one) => JSON.stringify(one));
+    return readCluster({ ...FIRST_STATE, manifests: manifests.join("\n---\n") });
+  };
+
+  it("for too many rows and endpoints together, of one Service or of several", () => {
+    expect(tooMany(cluster(1, 9_999))).toBeUndefined();
+    expect(tooMany(cluster(1, 10_000))).toContain("These are 1 row with 10,000 endpoints");
+    expect(tooMany(cluster(2, 5_000))).toContain("These are 2 rows with 10,000 endpoints");
+  });
+
+  it("for too much YAML, and JSON of any length is no YAML", () => {
+    expect(tooLong("#".repeat(499_990))).toBeUndefined();
+    expect(tooLong(`a: ${"x".repeat(500_000)}`)).toContain("These are 500,003 characters of YAML");
+    expect(tooLong(`{ "a": "${"x".repeat(500_000)}"`)).toContain("These are 500,009 characters of YAML");
+    expect(tooLong(`{ "a": "${"x".repeat(500_000)}" }\n---\n{ "b": "${"x".repeat(500_000)}" }\n---\na: b\n`)).toBeUndefined();
+  });
+
+  it("for very long texts, but the examples are none", () => {
+    const lines = Array.from({ length: 1_002 }, (_, index) => String(index));
+    expect(cut(lines, "turnout print")).toEqual({ shown: lines.slice(0, 1_000), rest: "and 2 more lines, which turnout print prints" });
+    expect(cut(lines.slice(2), "turnout print")).toEqual({ shown: lines.slice(2), rest: undefined });
+    for (const { state } of EXAMPLE_SCENARIOS.flatMap(examplesOf)) expect(tooLong(state.manifests)).toBeUndefined();
   });
 });
 

@@ -2,6 +2,7 @@ import { FAMILIES, renderingText, ROW_COLUMNS, rowLines } from "@turnout/core";
 import type { Cause, Step, Walk } from "@turnout/core";
 import type { Cluster } from "./cluster.ts";
 import { make, tableOf } from "./elements.ts";
+import { cut } from "./limits.ts";
 import { fateText, issueText, triedText } from "./trial.ts";
 import type { Trial } from "./trial.ts";
 
@@ -49,17 +50,26 @@ export function backendsView(trials: readonly Trial[]): HTMLElement {
 export function rowsView({ changes }: Cluster): readonly Node[] {
   const lines = FAMILIES.flatMap((family) => changes[family].set.toSorted((a, b) => (a.key < b.key ? -1 : 1)).flatMap(rowLines));
   if (lines.length === 0) return [make("p", { class: "quiet" }, "No row: no Service counts here.")];
-  const [row, , ...rest] = ROW_COLUMNS;
-  return [tableOf("The rows of this node", [row, "NOTES", ...rest], lines)];
+  const [row, , ...others] = ROW_COLUMNS;
+  const { shown, rest } = cut(lines, "turnout print");
+  return [tableOf("The rows of this node", [row, "NOTES", ...others], shown), ...restLine(rest)];
 }
 
 /** Show a backend's objects and plan, and the way of the packet through them. */
 export function rulesView({ renderings, tried, complaints }: Trial): readonly Node[] {
-  const way =
-    tried === undefined ? [] : [make("h4", {}, "The packet's way through them"), make("pre", { tabindex: "0" }, tried.path.join("\n"))];
+  const way = tried === undefined ? [] : [make("h4", {}, "The packet's way through them"), ...linesView(tried.path, "turnout why")];
   const problems = complaints.length === 0 ? [] : [listOf(complaints)];
-  const texts = renderings.map((rendering) => make("pre", { tabindex: "0" }, renderingText(rendering)));
+  const texts = renderings.flatMap((rendering) => linesView(renderingText(rendering).split("\n"), "turnout render"));
   return [...problems, ...way, make("h4", {}, "What turnout render prints"), ...texts];
+}
+
+function linesView(lines: readonly string[], command: string): readonly Node[] {
+  const { shown, rest } = cut(lines, command);
+  return [make("pre", { tabindex: "0" }, shown.join("\n")), ...restLine(rest)];
+}
+
+function restLine(rest: string | undefined): readonly Node[] {
+  return rest === undefined ? [] : [make("p", { class: "quiet" }, rest)];
 }
 
 /** List what can't be read, and what was reported about objects. */
@@ -69,5 +79,6 @@ export function problemsView({ complaints, issues }: Cluster): readonly Node[] {
 }
 
 function listOf(lines: readonly string[]): HTMLElement {
-  return make("ul", { class: "complaints" }, ...lines.map((line) => make("li", {}, line)));
+  const { shown, rest = [] } = cut(lines, "turnout print");
+  return make("ul", { class: "complaints" }, ...shown.concat(rest).map((line) => make("li", {}, line)));
 }
