@@ -235,6 +235,29 @@ describe("the site in a real browser", needs("chromium", "bpf"), () => {
       expect(complaints).toEqual([]);
     });
 
+    it("says at a field what is wrong there and what to write, and gives no other answer", async () => {
+      await page.goto(onDisk("playground.html"));
+      await shows("#backends", "winkernel");
+      for (const [field, wrong, says, name] of [
+        ["#pods", "10.1.0.0/99", '"10.1.0.0/99" is no range of addresses: write CIDRs', "Pods are in"],
+        ["#addresses", "foo", '"foo" is no address: write IP addresses', "More addresses of the node"],
+        ["#node-port-addresses", "foo", '"foo" is no range of addresses: write primary, localhost, all, or CIDRs', "Node ports answer on"],
+      ] as const) {
+        const before = (await inPage(`document.querySelector("${field}").value`)) as string;
+        await put(field, wrong);
+        await shows(`${field}-problem`, says);
+        await shows("#verdict", `There is no answer: the field "${name}" is wrong`);
+        // Seen, where the field is in what was folded.
+        expect(await inPage(`document.querySelector("${field}-problem").getBoundingClientRect().height`)).toBeGreaterThan(5);
+        expect(await inPage("document.querySelector('#backends').textContent")).toBe("Nothing is shown here: the reason stands above.");
+        await picture(`playground-wrong${field}`);
+        await put(field, before);
+        await shows("#verdict", "The packet goes to");
+        expect(await inPage("[...document.querySelectorAll('.field-problem')].every(({ hidden }) => hidden)")).toBe(true);
+      }
+      expect(complaints).toEqual([]);
+    });
+
     it("shows each backend's rules, and the packet's way through them", async () => {
       await page.goto(onDisk("playground.html"));
       await shows("#rules-nft", "dnat ip to");

@@ -6,6 +6,8 @@ import type { Cluster } from "./cluster.ts";
 import { at, make } from "./elements.ts";
 import { EXAMPLE_SCENARIOS, examplesOf, scenarioTitle } from "./examples.ts";
 import type { Example } from "./examples.ts";
+import { fieldProblems } from "./field-problems.ts";
+import type { ListField } from "./field-problems.ts";
 import { tooLong, tooMany } from "./limits.ts";
 import { fragmentOf, stateOfFragment } from "./link.ts";
 import { packetOf } from "./packet.ts";
@@ -64,10 +66,11 @@ async function answer(): Promise<void> {
 }
 
 async function answerTo(state: PlaygroundState, isOvertaken: () => boolean): Promise<void> {
+  const misread = showFieldProblems(fieldProblems(state));
   const long = tooLong(state.manifests);
   if (long !== undefined) return refuse(long);
   const cluster = readCluster(state);
-  const refusal = tooMany(cluster);
+  const refusal = misread ?? tooMany(cluster);
   if (refusal !== undefined) return refuse(refusal, cluster);
   const { packet, problem } = asked(state, cluster);
   const trials = new Map<string, Trial>();
@@ -95,6 +98,23 @@ async function breath(): Promise<void> {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** Say at each field what is wrong with it; gives a line about the first, where there is one. */
+function showFieldProblems(problems: ReadonlyMap<ListField, string>): string | undefined {
+  for (const name of ["pods", "addresses", "nodePortAddresses"] as const) {
+    const field = fields[name];
+    const problem = problems.get(name);
+    const line = at(`${field.id}-problem`, HTMLElement);
+    line.textContent = problem ?? "";
+    line.hidden = problem === undefined;
+    field.setAttribute("aria-invalid", String(problem !== undefined));
+    const details = field.closest("details");
+    if (details !== null && problem !== undefined) details.open = true;
+  }
+  const [first] = problems.keys();
+  if (first === undefined) return undefined;
+  return `There is no answer: the field "${fields[first].labels?.[0]?.firstChild?.textContent?.trim()}" is wrong. What to write stands below it.`;
 }
 
 function asked(state: PlaygroundState, cluster: Cluster): { readonly packet: AskedPacket | undefined; readonly problem?: string } {

@@ -4,6 +4,8 @@ import { BACKENDS } from "./backends.ts";
 import { readCluster } from "./cluster.ts";
 import type { Cluster } from "./cluster.ts";
 import { EXAMPLE_SCENARIOS, examplesOf } from "./examples.ts";
+import { fieldProblems } from "./field-problems.ts";
+import type { ListField } from "./field-problems.ts";
 import { cut, tooLong, tooMany } from "./limits.ts";
 import { fragmentOf, stateOfFragment } from "./link.ts";
 import { packetOf } from "./packet.ts";
@@ -84,6 +86,32 @@ describe("what was entered", () => {
     expect(cluster.issues.map(({ object }) => object)).toContain("Service shop/cart");
     expect(() => packetOf({ ...FIRST_STATE, to: "shop/cart" }, cluster)).toThrow("write the Service's address");
     expect(packetOf({ ...FIRST_STATE, to: " " }, cluster)).toBeUndefined();
+  });
+});
+
+describe("a list of addresses", () => {
+  const wrong: readonly (readonly [ListField, string, string])[] = [
+    ["pods", "10.1.0.0/16, foo", '"foo" is no range of addresses: write CIDRs'],
+    ["pods", "10.1.0.0/99", '"10.1.0.0/99" is no range of addresses: write CIDRs'],
+    ["pods", "10.1.0.0", '"10.1.0.0" is no range of addresses: write CIDRs'],
+    ["addresses", "192.0.2.7 192.0.2.0/24", '"192.0.2.0/24" is no address: write IP addresses'],
+    ["nodePortAddresses", "primary,secondary", '"secondary" is no range of addresses: write primary, localhost, all, or CIDRs'],
+  ];
+  it.each(wrong)("that is wrong is told of: %s %j", (field, text, problem) => {
+    const problems = fieldProblems({ ...FIRST_STATE, [field]: text });
+    expect([...problems.keys()]).toEqual([field]);
+    expect(problems.get(field)).toContain(problem);
+  });
+
+  it("that is right, or empty, is not", () => {
+    const lists = {
+      pods: "10.1.0.0/16, fd00::/48",
+      addresses: "192.0.2.7 fd00::1",
+      nodePortAddresses: "primary localhost,all 192.0.2.0/24",
+    };
+    expect(fieldProblems({ ...FIRST_STATE, ...lists })).toEqual(new Map());
+    expect(fieldProblems({ ...FIRST_STATE, pods: " ", addresses: "", nodePortAddresses: "," })).toEqual(new Map());
+    for (const { state } of EXAMPLE_SCENARIOS.flatMap(examplesOf)) expect(fieldProblems({ ...FIRST_STATE, ...state })).toEqual(new Map());
   });
 });
 
