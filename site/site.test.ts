@@ -292,6 +292,17 @@ describe("the site in a real browser", needs("chromium", "bpf"), () => {
       expect(complaints).toEqual([]);
     });
 
+    it("makes no link of what is too long for one", async () => {
+      await page.goto(onDisk("playground.html"));
+      const before = await inPage("location.href");
+      // Numbers without an order can't be packed.
+      await inPage("document.querySelector('#manifests').value = '# ' + Array.from({ length: 5_000 }, () => Math.random()).join(' ')");
+      await page.click("#share");
+      await shows("#share-text", "No link was made: it would be longer than 32,000 characters");
+      expect(await inPage("location.href")).toBe(before);
+      expect(complaints).toEqual([]);
+    });
+
     it("sends nothing to anybody, whatever its scripts try", async () => {
       await page.goto(`${http}playground.html`);
       const tried = await inPage("fetch(location.href).then(() => 'sent', (error) => error.name)");

@@ -2,7 +2,7 @@ import { canonicalIP, parseCIDR } from "@turnout/core";
 import { listed } from "./state.ts";
 import type { PlaygroundState } from "./state.ts";
 
-/** Fields that hold lists which `turnout run` refuses when a part of them is wrong. */
+/** Fields that hold lists of addresses: with a part of one left out, another rule might decide. */
 export type ListField = "pods" | "addresses" | "nodePortAddresses";
 
 interface ListRule {

@@ -5,13 +5,21 @@ import type { PlaygroundState } from "./state.ts";
 const PREFIX = "#1=";
 /** A link of a few kilobytes may unpack to very much: more than this is no cluster that somebody typed. */
 const UNPACKED_MAX = 4_000_000;
+/**
+ * More is no link that can be handed on: browsers know longer addresses, but their address bars don't show them.
+ * @source Chromium docs/security/url_display_guidelines: 32 kB; the page's own address is part of it
+ */
+export const FRAGMENT_MAX = 32_000;
 
-/** Write a state as a link's fragment: JSON, deflated, in base64url. */
-export async function fragmentOf(state: PlaygroundState): Promise<string> {
-  const packed = new Blob([JSON.stringify(state)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+/** Write a state as a link's fragment: JSON, deflated, in base64url. Undefined: it is too long, or no page would read it. */
+export async function fragmentOf(state: PlaygroundState): Promise<string | undefined> {
+  const json = JSON.stringify(state);
+  if (json.length > UNPACKED_MAX) return undefined;
+  const packed = new Blob([json]).stream().pipeThrough(new CompressionStream("deflate-raw"));
   const bytes = new Uint8Array(await new Response(packed).arrayBuffer());
   const text = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
-  return PREFIX + btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  const fragment = PREFIX + btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  return fragment.length > FRAGMENT_MAX ? undefined : fragment;
 }
 
 /** Read a state from a link's fragment; undefined where it is not one of ours, or was cut off. */

@@ -9,7 +9,7 @@ import type { Example } from "./examples.ts";
 import { fieldProblems } from "./field-problems.ts";
 import type { ListField } from "./field-problems.ts";
 import { tooLong, tooMany } from "./limits.ts";
-import { fragmentOf, stateOfFragment } from "./link.ts";
+import { FRAGMENT_MAX, fragmentOf, stateOfFragment } from "./link.ts";
 import { packetOf } from "./packet.ts";
 import { refuse, showAll, showAnswer, showDone, showWorking } from "./results.ts";
 import { FIRST_STATE } from "./state.ts";
@@ -138,9 +138,13 @@ function answerSoon(): void {
 }
 
 async function share(): Promise<void> {
-  const fragment = await fragmentOf(entered());
-  history.replaceState(undefined, "", fragment);
   const output = at("share-text", HTMLOutputElement);
+  const fragment = await fragmentOf(entered());
+  if (fragment === undefined) {
+    output.value = `No link was made: it would be longer than ${FRAGMENT_MAX.toLocaleString("en")} characters, and be cut off somewhere. Hand the manifests on as a file.`;
+    return;
+  }
+  history.replaceState(undefined, "", fragment);
   try {
     await navigator.clipboard.writeText(location.href);
     output.value = "The link is copied. It holds all that you entered; nothing is sent to anybody.";

@@ -1,4 +1,6 @@
+import { deflateRawSync } from "node:zlib";
 import { formatWords, parseWords, seenAt } from "@turnout/conformance";
+import { createRandom } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
 import { BACKENDS } from "./backends.ts";
 import { readCluster } from "./cluster.ts";
@@ -160,12 +162,27 @@ describe("a page is no place", () => {
 });
 
 describe("a link", () => {
+  const fragmentFor = async (state: PlaygroundState): Promise<string> => (await fragmentOf(state)) ?? "";
+
   it("holds all that was entered", async () => {
     const state = { ...FIRST_STATE, manifests: "é\n".repeat(10_000), masqueradeAll: true, to: "" };
-    const fragment = await fragmentOf(state);
+    const fragment = await fragmentFor(state);
     expect(fragment.length).toBeLessThan(500);
     expect(fragment).toMatch(/^#1=[\w-]+$/);
     await expect(stateOfFragment(fragment)).resolves.toEqual(state);
+  });
+
+  it("can be read where one is made, and none is made of what is too long", async () => {
+    const random = createRandom(1);
+    const letters = Array.from({ length: 40_000 }, () => String.fromCharCode(32 + Math.floor(random() * 90))).join("");
+    // Letters at random take nearly all of their bits, one letter over and over takes next to none.
+    for (const manifests of [letters.slice(0, 20_000), "x".repeat(3_900_000)]) {
+      const fragment = await fragmentFor({ ...FIRST_STATE, manifests });
+      await expect(stateOfFragment(fragment)).resolves.toEqual({ ...FIRST_STATE, manifests });
+    }
+    for (const manifests of [letters, "x".repeat(4_000_000)]) {
+      await expect(fragmentOf({ ...FIRST_STATE, manifests })).resolves.toBeUndefined();
+    }
   });
 
   it.each(["", "#", "#2=abc", "#1=!", "#1=AAAA", "#1="])("that is %j is none", async (fragment) => {
@@ -173,10 +190,13 @@ describe("a link", () => {
   });
 
   it("that is cut off, holds something else or unpacks to very much is none", async () => {
-    const whole = await fragmentOf(FIRST_STATE);
+    const whole = await fragmentFor(FIRST_STATE);
     await expect(stateOfFragment(whole.slice(0, -20))).resolves.toBeUndefined();
-    await expect(stateOfFragment(await fragmentOf([1] as unknown as PlaygroundState))).resolves.toBeUndefined();
-    await expect(stateOfFragment(await fragmentOf({ ...FIRST_STATE, to: 7 as unknown as string }))).resolves.toBeUndefined();
-    await expect(stateOfFragment(await fragmentOf({ ...FIRST_STATE, manifests: "x".repeat(5_000_000) }))).resolves.toBeUndefined();
+    for (const other of [[1], { ...FIRST_STATE, to: 7 }, { ...FIRST_STATE, manifests: "x".repeat(5_000_000) }]) {
+      const fragment = `#1=${deflateRawSync(JSON.stringify(other)).toString("base64url")}`;
+      await expect(stateOfFragment(fragment)).resolves.toBeUndefined();
+    }
+    const packed = `#1=${deflateRawSync(JSON.stringify(FIRST_STATE)).toString("base64url")}`;
+    await expect(stateOfFragment(packed)).resolves.toEqual(FIRST_STATE);
   });
 });
