@@ -79,6 +79,14 @@ it("the plots of docs/benchmarks.md are of its tables (else: npm run bench -- --
   expect(readdirSync(FOLDER).toSorted()).toEqual([...plots.keys()].toSorted());
   for (const [name, svg] of plots) {
     expect(readFileSync(new URL(name, FOLDER), "utf8")).toBe(svg);
-    expect(page).toContain(`(plots/${name})`);
+    expect(page.split(`(plots/${name})`)).toHaveLength(2);
   }
+});
+
+it("docs/benchmarks.md begins with all plots, each below a sentence with a link to its table", () => {
+  const page = readFileSync(PAGE, "utf8");
+  const [, first = ""] = page.split(/^## /m);
+  expect(first).toMatch(/^At a glance\n/);
+  const plots = [...first.matchAll(/^\*\*\[.+\]\(#[\w-]+\).+(?:\n.+)*\n\n!\[.+\]\(plots\/([\w-]+\.svg)\)$/gm)].map(([, name = ""]) => name);
+  expect(plots.toSorted()).toEqual([...plotsOf(page).keys()].toSorted());
 });

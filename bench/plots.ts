@@ -17,6 +17,8 @@ interface PlotSpec {
   readonly only?: Readonly<Record<string, string>>;
   /** Columns that name a line. */
   readonly labels: readonly string[];
+  /** Of the last of these columns only these texts; absent: all. A plot is for a glance, and its table has the rest. */
+  readonly names?: readonly string[];
   /** Columns with values. */
   readonly values: readonly string[];
   /** Of cells that hold several values, after commas: which is plotted, from 0; absent: the first. */
@@ -88,6 +90,7 @@ const PLOTS: readonly PlotSpec[] = [
       title: `CPU time of a ${one} at 10,000 x 2`,
       only: { [SIZES]: "10,000 x 2", measure: `${one}s` },
       labels: ["from", "asks"],
+      names: ["endpoint", "cluster IP", "node port"],
       values: kind === "nft" ? ["Turnout, nft", "kube-proxy, nftables", "Turnout, eBPF"] : ["Turnout, iptables", "kube-proxy, iptables"],
       part: 1,
       unit: "time",
@@ -108,10 +111,12 @@ export function plotsOf(page: string): ReadonlyMap<string, string> {
 }
 
 /** The table that is plotted, with the lines that are; undefined: there is none, or none of them. */
-function plottedOf({ heading, only = {}, labels }: PlotSpec, tables: readonly PageTable[]): PageTable | undefined {
+function plottedOf({ heading, only = {}, labels, names }: PlotSpec, tables: readonly PageTable[]): PageTable | undefined {
   const first = [...Object.keys(only), ...labels];
   const table = tables.find((one) => one.heading === heading && first.every((label, k) => one.columns[k] === label));
-  const rows = table?.rows.filter((row) => Object.values(only).every((text, k) => row[k] === text)) ?? [];
+  const isPlotted = (row: readonly string[]): boolean =>
+    Object.values(only).every((text, k) => row[k] === text) && (names?.includes(row[first.length - 1] ?? "") ?? true);
+  const rows = table?.rows.filter(isPlotted) ?? [];
   return table === undefined || rows.length === 0 ? undefined : { ...table, rows };
 }
 

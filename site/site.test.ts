@@ -1,3 +1,4 @@
+import { globSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import { once } from "node:events";
@@ -158,6 +159,33 @@ describe("the site in a real browser", needs("chromium", "bpf"), () => {
     expect(complaints).toEqual([]);
     // From a disk it asks for nothing else: it works offline.
     expect(asked.filter((url) => !url.startsWith("file:") && !url.startsWith("data:"))).toEqual([]);
+  });
+
+  it("begins the benchmarks with their plots, at a glance", async () => {
+    await page.goto(onDisk("benchmarks.html"));
+    const top = (await inPage("document.querySelector('.plot').getBoundingClientRect().top")) as number;
+    expect(top).toBeLessThan(600);
+    const heights = "[...document.querySelectorAll('.plot img')].map((image) => Math.round(image.getBoundingClientRect().height))";
+    // Those that are not loaded yet have their room.
+    expect(((await inPage(heights)) as number[]).every((height) => height > 150)).toBe(true);
+    expect(await inPage("document.querySelectorAll('.plot img').length")).toBe(globSync("docs/plots/*.svg", { cwd: ROOT }).length);
+    expect(
+      await inPage(
+        "[...document.querySelectorAll('.plot')].at(-1).getBoundingClientRect().bottom < document.querySelector('table').getBoundingClientRect().top",
+      ),
+    ).toBe(true);
+    if (PICTURES !== undefined) {
+      // A picture of the whole page has but those that were seen.
+      await inPage("document.querySelectorAll('.plot img').forEach((image) => { image.loading = 'eager'; })");
+      await page.waitForNetworkIdle();
+      const height = (await inPage("document.querySelector('#how-to-run-it').getBoundingClientRect().top")) as number;
+      await page.screenshot({
+        path: join(PICTURES, "benchmarks-glance.png"),
+        clip: { x: 0, y: 0, width: 1280, height },
+        captureBeyondViewport: true,
+      });
+    }
+    expect(complaints).toEqual([]);
   });
 
   it("leads from page to page below a path, and to the place that was meant", async () => {

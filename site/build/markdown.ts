@@ -22,6 +22,14 @@ export interface LinkMap {
   hrefOf(target: string): string | undefined;
   /** The page with a rule, e.g. `R-22`; undefined: there is no such rule. */
   ruleHref(rule: string): string | undefined;
+  /** How large an image is, in pixels; undefined: that is not known. */
+  imageSize(target: string): ImageSize | undefined;
+}
+
+/** Of an image, in pixels. */
+export interface ImageSize {
+  readonly width: number;
+  readonly height: number;
 }
 
 /** Anchors of a Markdown page by its headings, in order. Pure. */
@@ -55,8 +63,11 @@ export function renderMarkdown(text: string, links: LinkMap): Rendered {
         return `<a href="${escape(target)}"${title === null || title === undefined ? "" : ` title="${escape(title)}"`}>${inner}</a>`;
       },
       image({ href, text: alternative }) {
+        const size = links.imageSize(href);
+        // Its room is kept before it is loaded: who follows a link to a place below it stays there.
+        const room = size === undefined ? "" : ` width="${size.width}" height="${size.height}"`;
         // On a phone it is scrolled, not shrunk: its text has to be read.
-        return `<span class="plot" tabindex="0"><img src="${escape(links.hrefOf(href) ?? href)}" alt="${escape(alternative)}" loading="lazy" /></span>`;
+        return `<span class="plot" tabindex="0"><img src="${escape(links.hrefOf(href) ?? href)}" alt="${escape(alternative)}"${room} loading="lazy" /></span>`;
       },
       text(token) {
         if ("tokens" in token && token.tokens !== undefined) return this.parser.parseInline(token.tokens);

@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 const LINKS: LinkMap = {
   hrefOf: (target) => (target.endsWith(".ts") ? undefined : `to:${target}`),
   ruleHref: (rule) => (rule === "R-22" ? "rules.html#r-22" : undefined),
+  imageSize: (target) => (target === "plot.svg" ? { width: 760, height: 318 } : undefined),
 };
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -35,6 +36,12 @@ describe("a page of Markdown", () => {
     expect(html).toContain('<span class="file" title="src/x.ts"><code>x.ts</code></span>');
     expect(html).not.toContain("for writers");
     expect(html).toContain("<code>c&lt;d</code>");
+  });
+
+  it("keeps the room of images whose size is known", () => {
+    const { html } = renderMarkdown("![a plot](plot.svg) ![a photo](photo.png)", LINKS);
+    expect(html).toContain('<img src="to:plot.svg" alt="a plot" width="760" height="318" loading="lazy" />');
+    expect(html).toContain('<img src="to:photo.png" alt="a photo" loading="lazy" />');
   });
 });
 

@@ -5,7 +5,7 @@ import { bundleForBrowsers } from "./bundle.ts";
 import { catalogOf } from "./catalog.ts";
 import type { Section, SitePage } from "./catalog.ts";
 import { anchorsOf, escape, renderMarkdown } from "./markdown.ts";
-import type { LinkMap } from "./markdown.ts";
+import type { ImageSize, LinkMap } from "./markdown.ts";
 import { deadLinks } from "./link-check.ts";
 import { ruleTotals, withRuleStatus } from "./rule-status.ts";
 import type { RuleStatus } from "./rule-status.ts";
@@ -70,6 +70,12 @@ function imagePath(source: string): string {
   return source.replaceAll("\\", "/").replace(/^docs\//, "");
 }
 
+/** Read what an SVG document says of its size; undefined: it says nothing, or is none. */
+function svgSize(text: string): ImageSize | undefined {
+  const [, width, height] = /^<svg [^>]*\bwidth="(\d+)" height="(\d+)"/.exec(text) ?? [];
+  return width === undefined || height === undefined ? undefined : { width: Number(width), height: Number(height) };
+}
+
 interface Places {
   linksOf(page: SitePage): LinkMap;
 }
@@ -90,11 +96,12 @@ function placesOf(root: string, sections: readonly Section[], images: readonly s
     if (found !== undefined) return found.path;
     return source === "README.md" && fragment === undefined ? MADE.start : candidates[0]?.path;
   };
+  const sourceOf = (page: SitePage, file: string): string =>
+    posix.normalize(posix.join(posix.dirname(page.source), decodeURIComponent(file))).replace(/\/$/, "");
   const hrefOf = (page: SitePage, target: string): string | undefined => {
     if (/^(?:https?|mailto):/.test(target)) return target;
     const [file = "", fragment] = target.split("#");
-    const source =
-      file === "" ? page.source : posix.normalize(posix.join(posix.dirname(page.source), decodeURIComponent(file))).replace(/\/$/, "");
+    const source = file === "" ? page.source : sourceOf(page, file);
     if (known.has(source)) return wayFrom(page.path, imagePath(source));
     const found = source === "docs/adr" ? sections.find(({ title }) => title === "Decisions")?.pages[0]?.path : pageOf(source, fragment);
     if (found !== undefined)
@@ -105,6 +112,10 @@ function placesOf(root: string, sections: readonly Section[], images: readonly s
   return {
     linksOf: (page) => ({
       hrefOf: (target) => hrefOf(page, target),
+      imageSize: (target) => {
+        const source = sourceOf(page, target);
+        return known.has(source) ? svgSize(readFileSync(join(root, source), "utf8")) : undefined;
+      },
       ruleHref: (rule) =>
         rules.has(rule) ? `${page.path === RULES_PAGE ? "" : wayFrom(page.path, RULES_PAGE)}#${rule.toLowerCase()}` : undefined,
     }),
