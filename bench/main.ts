@@ -2,9 +2,9 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { loadavg } from "node:os";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { runCommand } from "@turnout/house/command-line";
 import type { BenchCase, CaseContext, CaseResult } from "./case.ts";
 import { CASES } from "./cases/index.ts";
-import { readOrExit } from "./command-line.ts";
 import { describeMachine, unmetNeed } from "./machine.ts";
 import { helpText, parseOptions, shownOptions } from "./options.ts";
 import type { BenchOptions } from "./options.ts";
@@ -16,8 +16,8 @@ import type { Measured } from "./report.ts";
 const PLOTS = fileURLToPath(new URL("../docs/plots/", import.meta.url));
 const PAGE = fileURLToPath(new URL("../docs/benchmarks.md", import.meta.url));
 
-/** Run the benches asked for; resolves to the exit code: 0, or 1 when one failed. A missed target is a result, not a failure. */
-async function runBenches(options: BenchOptions): Promise<number> {
+/** Run the benches asked for; resolves to false when one failed. A missed target is a result, not a failure. */
+async function runBenches(options: BenchOptions): Promise<boolean> {
   const startMs = performance.now();
   const measured: Measured[] = [];
   const skipped: { name: string; why: string }[] = [];
@@ -44,7 +44,7 @@ async function runBenches(options: BenchOptions): Promise<number> {
   }
   process.stdout.write(`${markdownOf({ measured, skipped })}\n`);
   if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify({ measured, skipped }, undefined, 1)}\n`);
-  return failures === 0 ? 0 : 1;
+  return failures === 0;
 }
 
 async function measure(one: BenchCase, options: BenchOptions, startMs: number): Promise<Measured> {
@@ -76,12 +76,10 @@ function runCase(
   return one.run({ shapes, runs, isQuick, profileDir: profileDir === undefined ? undefined : resolve(profileDir), progress });
 }
 
-const options = readOrExit("npm run bench -- --help", () =>
-  parseOptions(
-    process.argv.slice(2),
-    CASES.map(({ name }) => name),
-  ),
-);
-if (options.isHelp) process.stdout.write(helpText(CASES));
-else if (options.isPlotting) await plot();
-else process.exitCode = await runBenches(options);
+const NAMES = CASES.map(({ name }) => name);
+await runCommand({
+  name: "bench",
+  usage: helpText(CASES),
+  read: (args) => parseOptions(args, NAMES),
+  play: (options) => (options.isPlotting ? plot() : runBenches(options)),
+});

@@ -4,7 +4,6 @@ import type { Shape } from "./workload.ts";
 
 /** What a person asked the harness for. */
 export interface BenchOptions {
-  readonly isHelp: boolean;
   /** Names of benches; undefined: all. */
   readonly only: readonly string[] | undefined;
   readonly shapes: readonly Shape[] | undefined;
@@ -25,7 +24,6 @@ export function parseOptions(args: readonly string[], known: readonly string[]):
   const { values } = parseArgs({
     args: [...args],
     options: {
-      help: { type: "boolean", short: "h", default: false },
       only: { type: "string" },
       sizes: { type: "string" },
       runs: { type: "string" },
@@ -42,7 +40,6 @@ export function parseOptions(args: readonly string[], known: readonly string[]):
   const runs = values.runs === undefined ? undefined : Number(values.runs);
   if (runs !== undefined && !(Number.isInteger(runs) && runs > 0)) throw new RangeError(`--runs ${values.runs ?? ""} is no number above 0`);
   return {
-    isHelp: values.help,
     only,
     shapes: values.sizes?.split(",").map(parseShape),
     runs,

@@ -84,7 +84,6 @@ describe("options", () => {
         known,
       ),
     ).toEqual({
-      isHelp: false,
       isQuick: true,
       only: ["store", "change"],
       shapes: [

@@ -1,6 +1,14 @@
+import { parseArgs } from "node:util";
+import { runCommand } from "./command-line.ts";
 import { packForWindows } from "./wine/pack.ts";
 
-// `npm run pack:windows -- FOLDER`: what deploy/windows/Dockerfile copies.
-const [folder] = process.argv.slice(2);
-if (folder === undefined) throw new Error("say where: npm run pack:windows -- FOLDER");
-await packForWindows(folder);
+await runCommand({
+  name: "pack:windows",
+  usage: "npm run pack:windows -- FOLDER\n  Put what deploy/windows/Dockerfile copies into a folder.",
+  read: (args) => {
+    const [folder, ...more] = parseArgs({ args: [...args], allowPositionals: true, options: {} }).positionals;
+    if (folder === undefined || more.length > 0) throw new RangeError("say one folder");
+    return folder;
+  },
+  play: packForWindows,
+});

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { createRandom } from "@turnout/core/testing";
-import { oneOf, readOrExit, wholeNumber } from "../command-line.ts";
+import { oneOf, runCommand, wholeNumber } from "@turnout/house/command-line";
 import { playChaos } from "./chaos.ts";
 import { playInGuest } from "@turnout/house/guest";
 import { VICTIMS } from "./hands.ts";
@@ -8,8 +8,9 @@ import { VICTIMS } from "./hands.ts";
 const USAGE = "npm run e2e:chaos -- [--only BACKEND] [--rounds N] [--seed N] [--guest]";
 
 /** What was asked for. @throws {TypeError | RangeError} saying what is wrong with it. */
-function asked() {
+function asked(args: readonly string[]) {
   const { values } = parseArgs({
+    args: [...args],
     options: {
       only: { type: "string" },
       rounds: { type: "string", default: "30" },
@@ -18,7 +19,7 @@ function asked() {
       "in-guest": { type: "boolean", default: false },
     },
   });
-  oneOf("--only", values.only, Object.keys(VICTIMS));
+  if (values.only !== undefined) oneOf("--only", values.only, Object.keys(VICTIMS));
   const seed = wholeNumber("--seed", values.seed ?? String(Date.now() % 100_000), 0);
   return { values, rounds: wholeNumber("--rounds", values.rounds, 1), seed };
 }
@@ -27,8 +28,7 @@ function asked() {
  * Have a foreign hand remove and change rules at random, backend by backend: `npm run e2e:chaos -- --only nft --rounds 100 --seed 7`. Exits with 1
  * when packets don't flow again, or something of others was touched. With `--guest` it is done to ipvs, in a guest. Needs root, and the command built.
  */
-async function main(): Promise<boolean> {
-  const { values, rounds, seed } = readOrExit(USAGE, asked);
+async function main({ values, rounds, seed }: ReturnType<typeof asked>): Promise<boolean> {
   if (values.guest) {
     const args = (["only", "rounds", "seed"] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]));
     return (await playInGuest(new URL("./chaos-main.ts", import.meta.url), args, { variables: ["TURNOUT_HEALING_LOG"] })) === 0;
@@ -49,4 +49,4 @@ async function main(): Promise<boolean> {
   return isWell;
 }
 
-process.exitCode = (await main()) ? 0 : 1;
+await runCommand({ name: "e2e:chaos", usage: USAGE, read: asked, play: main });

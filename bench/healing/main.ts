@@ -1,7 +1,7 @@
 import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { oneOf, readOrExit, wholeNumber } from "../command-line.ts";
+import { oneOf, runCommand, wholeNumber } from "@turnout/house/command-line";
 import { treeTimeMs } from "../cpu-time.ts";
 import { shapeText, parseShape } from "../workload.ts";
 import type { Shape } from "../workload.ts";
@@ -32,8 +32,9 @@ const SETTLE_MS = 95_000;
 const USAGE = "npm run e2e:healing -- [--only BACKEND] [--attack TEXT] [--shape SERVICESxENDPOINTS]... [--idle SECONDS] [--guest]";
 
 /** What was asked for. @throws {TypeError | RangeError} saying what is wrong with it. */
-function asked() {
+function asked(args: readonly string[]) {
   const { values } = parseArgs({
+    args: [...args],
     options: {
       only: { type: "string" },
       attack: { type: "string", default: "" },
@@ -43,7 +44,7 @@ function asked() {
       "in-guest": { type: "boolean", default: false },
     },
   });
-  oneOf("--only", values.only, Object.keys(VICTIMS));
+  if (values.only !== undefined) oneOf("--only", values.only, Object.keys(VICTIMS));
   const idleSeconds = values.idle === undefined ? undefined : wholeNumber("--idle", values.idle, 1);
   return { values, shapes: values.shape.map(parseShape), idleSeconds };
 }
@@ -53,26 +54,27 @@ function asked() {
  * `npm run e2e:healing -- --only nft --shape 1000x10`. With `--idle 60` nothing is done, and the CPU time that the proxy takes in so many seconds is
  * printed. With `--guest` it is done to ipvs, in a guest. Needs root, and the command built.
  */
-async function main(): Promise<void> {
-  const { values, shapes, idleSeconds } = readOrExit(USAGE, asked);
+async function main({ values, shapes, idleSeconds }: ReturnType<typeof asked>): Promise<boolean> {
   if (values.guest) {
     const args = (["only", "attack", "idle"] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]));
     const sizes = values.shape.flatMap((shape) => ["--shape", shape]);
-    process.exitCode = await playInGuest(new URL("./main.ts", import.meta.url), [...args, ...sizes], {
-      variables: ["TURNOUT_HEALING_LOG"],
-    });
-    return;
+    const variables = ["TURNOUT_HEALING_LOG"];
+    return (await playInGuest(new URL("./main.ts", import.meta.url), [...args, ...sizes], { variables })) === 0;
   }
   const victims = Object.entries(VICTIMS).filter(
     ([name, { isInGuest }]) => (values.only === undefined || values.only === name) && (isInGuest === true) === values["in-guest"],
   );
-  if (idleSeconds !== undefined) return await measureIdle(victims, shapes, idleSeconds);
+  if (idleSeconds !== undefined) {
+    await measureIdle(victims, shapes, idleSeconds);
+    return true;
+  }
   process.stdout.write(
     "| backend | services x endpoints | what was done | packets right after | who, by the log | load |\n|---|---|---|---|---|---|\n",
   );
   for (const [name, victim] of victims) {
     for (const shape of shapes) await playAll(name, victim, shape, values.attack);
   }
+  return true;
 }
 
 /** Print what a proxy and the programs that it starts take while nothing changes. */
@@ -154,4 +156,4 @@ async function foreignChange({ node }: HealingStage): Promise<{ readonly atMs: n
   return families[0]?.foreignChange;
 }
 
-await main();
+await runCommand({ name: "e2e:healing", usage: USAGE, read: asked, play: main });

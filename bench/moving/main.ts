@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { dirname } from "node:path";
 import { parseArgs } from "node:util";
+import { runCommand, wholeNumber } from "@turnout/house/command-line";
 import { playInGuest } from "@turnout/house/guest";
-import { readOrExit, wholeNumber } from "../command-line.ts";
 import { TURNOUT } from "../role-process.ts";
 import { GUEST_PROXIES, HOST_PROXIES, startKind } from "../proxies.ts";
 import type { ProxyKind, RunningProxy } from "../proxies.ts";
@@ -16,8 +16,9 @@ import type { Traffic, TrafficOptions } from "./traffic.ts";
 const USAGE = "[KUBE_PROXY=PATH] npm run e2e:moving -- [--only TEXT]... [--connections N] [--pause-ms N] [--guest]";
 
 /** What was asked for. @throws {TypeError | RangeError} saying what is wrong with it. */
-function asked() {
+function asked(args: readonly string[]) {
   const { values } = parseArgs({
+    args: [...args],
     options: {
       only: { type: "string", default: [""], multiple: true },
       connections: { type: "string", default: "500" },
@@ -44,8 +45,7 @@ function asked() {
  * Needs root, and the command built. Without KUBE_PROXY only Turnout's own backends are played. `--only TEXT`: moves whose name has it, may be said again;
  * `--connections N`; `--pause-ms N`: between new ones; `--guest`: those with ipvs, in user-mode Linux, with longer pauses, for it has one CPU.
  */
-async function main(): Promise<boolean> {
-  const { values, moves, amount } = readOrExit(USAGE, asked);
+async function main({ values, moves, amount }: ReturnType<typeof asked>): Promise<boolean> {
   if (values.guest) return await playThere(values.only, amount);
   process.stdout.write("| from → to | long connections kept | new ones failed | UDP datagrams lost |\n|---|---|---|---|\n");
   let areWell = true;
@@ -160,4 +160,4 @@ async function playThere(only: readonly string[], { connections, pauseMs }: Traf
   return (await playInGuest(new URL("./main.ts", import.meta.url), args, { variables, folder })) === 0;
 }
 
-process.exitCode = (await main()) ? 0 : 1;
+await runCommand({ name: "e2e:moving", usage: USAGE, read: asked, play: main });

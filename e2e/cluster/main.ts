@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { runCommand } from "@turnout/house/command-line";
 import { attachTo } from "./attached-cluster.ts";
 import { installTools } from "./host-tools.ts";
 import { referenceFor } from "./image-names.ts";
@@ -77,12 +78,7 @@ async function keep({ kubeconfig, fabric }: StageFacts): Promise<never> {
   return await new Promise(() => setInterval(() => undefined, 1_000_000));
 }
 
-async function main(): Promise<boolean> {
-  const command = readCommand(process.argv.slice(2));
-  if (command === undefined) {
-    say(USAGE);
-    return true;
-  }
+async function main(command: ClusterCommand): Promise<boolean> {
   const folders = foldersOf(command.kubernetes, command.directory, process.env);
   if (command.action === "down") {
     say(await removeStage(folders));
@@ -100,9 +96,4 @@ async function main(): Promise<boolean> {
   }
 }
 
-try {
-  process.exitCode = (await main()) ? 0 : 1;
-} catch (error) {
-  process.stderr.write(`e2e:cluster: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exitCode = 1;
-}
+await runCommand({ name: "e2e:cluster", usage: USAGE, read: readCommand, play: main });

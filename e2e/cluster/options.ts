@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { oneOf, wholeNumber } from "@turnout/house/command-line";
 import { WHOLE } from "./suite.ts";
 
 /** What `npm run e2e:cluster` is to do. */
@@ -41,8 +42,8 @@ export const USAGE: string = `npm run e2e:cluster -- [up|down|move] [options]
   --directory DIR      where programs are kept (default: TURNOUT_CLUSTER, or turnout-cluster in the user's cache)
 `;
 
-/** Read the command line; undefined: help is wanted. @throws {Error} in one line. */
-export function readCommand(args: readonly string[]): ClusterCommand | undefined {
+/** Read the command line. @throws {TypeError | RangeError} in one line. */
+export function readCommand(args: readonly string[]): ClusterCommand {
   const { values, positionals } = parseArgs({
     args: [...args],
     allowPositionals: true,
@@ -56,22 +57,20 @@ export function readCommand(args: readonly string[]): ClusterCommand | undefined
       keep: { type: "boolean", default: false },
       again: { type: "boolean", default: false },
       directory: { type: "string" },
-      help: { type: "boolean", default: false },
     },
   });
-  if (values.help) return undefined;
   const [action = "run", ...more] = positionals;
-  if (values.again && values.focus !== WHOLE) throw new Error("--again chooses the tests itself: leave out --focus");
-  if (!isAction(action) || more.length > 0) throw new Error(`${positionals.join(" ")}: up, down, move, or no word; see --help`);
+  if (values.again && values.focus !== WHOLE) throw new RangeError("--again chooses the tests itself: leave out --focus");
+  if (!isAction(action) || more.length > 0) throw new RangeError(`${positionals.join(" ")}: up, down, move, or no word`);
   if (action === "move" && values.backend.startsWith("kube-proxy"))
-    throw new Error(`move --backend ${values.backend}: a backend to move to`);
+    throw new RangeError(`move --backend ${values.backend}: a backend to move to`);
   return {
     action,
     proxy: oneOf("--backend", values.backend === "kube-proxy" ? "kube-proxy-nftables" : values.backend, [...BACKENDS, ...CONTROLS]),
     family: oneOf("--family", values.family, ["IPv4", "IPv6"]),
     focus: values.focus,
-    procs: count("--procs", values.procs, 100),
-    nodes: count("--nodes", values.nodes, 9),
+    procs: wholeNumber("--procs", values.procs, 1, 100),
+    nodes: wholeNumber("--nodes", values.nodes, 1, 9),
     kubernetes: versionOf(values.kubernetes),
     isAgain: values.again,
     isKept: values.keep || action === "up",
@@ -83,22 +82,8 @@ function isAction(word: string): word is ClusterCommand["action"] {
   return word === "run" || word === "up" || word === "down" || word === "move";
 }
 
-/** The choice of a flag. @throws {Error} that names them all. */
-export function oneOf<T extends string>(flag: string, value: string, choices: readonly T[]): T {
-  const found = choices.find((choice) => choice === value);
-  if (found === undefined) throw new Error(`${flag} ${value}: one of ${choices.join(", ")}`);
-  return found;
-}
-
-/** A number among the flags. @throws {Error} in one line. */
-export function count(flag: string, value: string, most: number): number {
-  const number = Number(value);
-  if (!Number.isInteger(number) || number < 1 || number > most) throw new Error(`${flag} ${value}: a number from 1 to ${most}`);
-  return number;
-}
-
-/** A version of Kubernetes. @throws {Error} in one line. */
+/** A version of Kubernetes. @throws {RangeError} in one line. */
 export function versionOf(value: string): string {
-  if (!/^1\.\d+\.\d+$/.test(value)) throw new Error(`--kubernetes ${value}: a version such as 1.36.3`);
+  if (!/^1\.\d+\.\d+$/.test(value)) throw new RangeError(`--kubernetes ${value}: a version such as 1.36.3`);
   return value;
 }

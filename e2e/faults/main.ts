@@ -1,15 +1,19 @@
+import { parseArgs } from "node:util";
+import { oneOf, runCommand } from "@turnout/house/command-line";
 import { playInGuest } from "@turnout/house/guest";
 import { healthyVariants } from "./healthy.ts";
 import { allFaults, playFault, playHealthy, verdictTable } from "./play.ts";
 import type { Verdict } from "./play.ts";
 import { createFaultStage, GUEST_BACKEND } from "./stage.ts";
 
+const PLAYED = ["nft", "iptables", "iptables-legacy", "ebpf", "userspace", GUEST_BACKEND];
+
 /**
  * Play the whole corpus of faults with one backend, and print what was named: `npm run e2e:faults -- nft [text]`. With a text, only faults with it
  * in their names, or of that kind, are played, and no healthy cases (`healthy`: nothing else). With ipvs it is played in a guest; `iptables-legacy`
  * is iptables with legacy tools.
  */
-async function main(name: string, only: string): Promise<number> {
+async function playHere(name: string, only: string): Promise<boolean> {
   const stage = await createFaultStage(name);
   const verdicts: Verdict[] = [];
   const tell = (verdict: Verdict): void => {
@@ -28,9 +32,27 @@ async function main(name: string, only: string): Promise<number> {
     process.stdout.write(verdictTable(verdicts));
     await stage.destroy();
   }
-  return verdicts.every(({ isRight }) => isRight) ? 0 : 1;
+  return verdicts.every(({ isRight }) => isRight);
 }
 
-const [backend = "nft", only = "", place] = process.argv.slice(2);
-const isElsewhere = backend === GUEST_BACKEND && place !== "--in-guest";
-process.exitCode = isElsewhere ? await playInGuest(new URL("./main.ts", import.meta.url), [backend, only]) : await main(backend, only);
+/** What was asked for. @throws {TypeError | RangeError} saying what is wrong with it. */
+function asked(args: readonly string[]) {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { "in-guest": { type: "boolean", default: false } },
+  });
+  const [backend = "nft", only = "", ...more] = positionals;
+  if (more.length > 0) throw new RangeError("say one backend, and one text");
+  return { backend: oneOf("backend", backend, PLAYED), only, isInGuest: values["in-guest"] };
+}
+
+await runCommand({
+  name: "e2e:faults",
+  usage: `npm run e2e:faults -- [BACKEND [TEXT]]\n  Break a node, and see whether turnout why names each fault; only those with the text in their name, or of that kind. Needs root.\n  backends: ${PLAYED.join(", ")} (default nft)`,
+  read: asked,
+  play: async ({ backend, only, isInGuest }) =>
+    backend === GUEST_BACKEND && !isInGuest
+      ? (await playInGuest(new URL("./main.ts", import.meta.url), [backend, only])) === 0
+      : await playHere(backend, only),
+});

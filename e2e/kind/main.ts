@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { runCommand } from "@turnout/house/command-line";
 import { kubectlFor } from "../cluster/kubectl.ts";
 import { playAndTell } from "../cluster/play.ts";
 import { buildPrograms, foldersOf, programAt, SUITE_PROGRAMS, suiteProgramsAt } from "../cluster/programs.ts";
@@ -59,17 +60,9 @@ async function run(command: KindCommand): Promise<boolean> {
   }
 }
 
-async function main(): Promise<boolean> {
-  const command = readKindCommand(process.argv.slice(2));
-  if (command === undefined) say(USAGE);
-  else if (command.action === "down") await removeKindCluster(NAME);
-  else return await run(command);
-  return true;
-}
-
-try {
-  process.exitCode = (await main()) ? 0 : 1;
-} catch (error) {
-  process.stderr.write(`e2e:kind: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exitCode = 1;
-}
+await runCommand({
+  name: "e2e:kind",
+  usage: USAGE,
+  read: readKindCommand,
+  play: (command) => (command.action === "down" ? removeKindCluster(NAME) : run(command)),
+});

@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
-import { BACKENDS, CONTROLS, count, oneOf, versionOf } from "../cluster/options.ts";
+import { oneOf, wholeNumber } from "@turnout/house/command-line";
+import { BACKENDS, CONTROLS, versionOf } from "../cluster/options.ts";
 import { WHOLE } from "../cluster/suite.ts";
 import type { IpFamily } from "./cluster.ts";
 
@@ -30,8 +31,8 @@ export const USAGE: string = `npm run e2e:kind -- [down] [options]
   --focus REGEXP, --procs N, --keep, --directory DIR   as with e2e:cluster
 `;
 
-/** Read the command line; undefined: help is wanted. @throws {Error} in one line. */
-export function readKindCommand(args: readonly string[]): KindCommand | undefined {
+/** Read the command line. @throws {TypeError | RangeError} in one line. */
+export function readKindCommand(args: readonly string[]): KindCommand {
   const { values, positionals } = parseArgs({
     args: [...args],
     allowPositionals: true,
@@ -45,12 +46,10 @@ export function readKindCommand(args: readonly string[]): KindCommand | undefine
       procs: { type: "string", default: "10" },
       keep: { type: "boolean", default: false },
       directory: { type: "string" },
-      help: { type: "boolean", default: false },
     },
   });
-  if (values.help) return undefined;
   const words = positionals.join(" ");
-  if (words !== "" && words !== "down") throw new Error(`${words}: down, or no word; see --help`);
+  if (words !== "" && words !== "down") throw new RangeError(`${words}: down, or no word`);
   return {
     action: words === "down" ? "down" : "run",
     proxy: oneOf("--backend", values.backend, [...BACKENDS, ...CONTROLS]),
@@ -59,7 +58,7 @@ export function readKindCommand(args: readonly string[]): KindCommand | undefine
     nodeImage: values["node-image"],
     image: values.image,
     focus: values.focus,
-    procs: count("--procs", values.procs, 100),
+    procs: wholeNumber("--procs", values.procs, 1, 100),
     isKept: values.keep,
     directory: values.directory,
   };

