@@ -48,7 +48,10 @@ interface PackedByNpm extends Packed {
 }
 type PackAnswer = Readonly<Record<string, PackedByNpm>>;
 
-/** Read the list of a build that was packed earlier. */
+/** Read the list of a build that was packed earlier. @throws {Error} when there is none. */
 export async function readBuild(folder: string): Promise<Build> {
-  return { folder, packages: JSON.parse(await readFile(join(folder, LIST), "utf8")) as readonly Packed[] };
+  const text = await readFile(join(folder, LIST), "utf8").catch((cause: unknown) => {
+    throw new Error(`${folder} has no ${LIST}: pack a build into it first`, { cause });
+  });
+  return { folder, packages: JSON.parse(text) as readonly Packed[] };
 }

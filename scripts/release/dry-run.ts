@@ -3,12 +3,16 @@ import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { pack, type Build, type Packed } from "./build.ts";
 import { CHANNELS, promote, publish, tagsOf } from "./channels.ts";
+import type { Channel } from "./channels.ts";
 import { contentProblems, readContents } from "./contents.ts";
 import { look, type Check } from "./findings.ts";
 import { runAlone, type NpmSettings } from "./npm.ts";
 import { checkTypes, importDoors, install, installed, installedBytes, licenceProblems, runCommands, splitDoors } from "./project.ts";
 import { startRegistry } from "./registry.ts";
 import { installUnderOldNode, playDemo, playExampleBackend } from "./stories.ts";
+
+/** Of no tarball. */
+const OTHER_INTEGRITY = `sha512-${"A".repeat(86)}==`;
 
 /** What a dry run needs to know. */
 export interface DryRunOptions {
@@ -57,6 +61,7 @@ async function play(scene: Scene, say: DryRunOptions["say"]): Promise<readonly C
     say(subject);
     checks.push(await look(subject, "played", async () => ({ detail: await how() })));
   };
+  await story("publish another tarball", () => publishAltered(npm, build));
   await story("publish to nightly, twice", () => publishTwice(npm, build));
   await story("promote nightly to next", () => playPromotion(npm, build, "nightly", "next"));
   for (const one of build.packages) {
@@ -72,6 +77,23 @@ async function play(scene: Scene, say: DryRunOptions["say"]): Promise<readonly C
   return checks;
 }
 
+/** A tarball that is not the one in the list is not published, nor are those before it. */
+async function publishAltered(npm: NpmSettings, build: Build): Promise<string> {
+  const packages = build.packages.map((one, index) => (index === build.packages.length - 1 ? { ...one, integrity: OTHER_INTEGRITY } : one));
+  await mustRefuse(publish(npm, { ...build, packages }, "nightly"), "nothing was published");
+  for (const { name } of packages)
+    if (Object.keys(await tagsOf(npm, build, name)).length > 0) throw new Error(`${name} was published all the same`);
+  return "refused";
+}
+
+async function mustRefuse(what: Promise<unknown>, words: string): Promise<void> {
+  const refused = await what.then(
+    () => false,
+    (error: unknown) => error instanceof Error && error.message.endsWith(words),
+  );
+  if (!refused) throw new Error(`another build than what was packed was taken, or refused without saying: ${words}`);
+}
+
 /** A release that was cut off is begun again: the second time finds everything there. */
 async function publishTwice(npm: NpmSettings, build: Build): Promise<string> {
   await publish(npm, build, "nightly");
@@ -82,18 +104,13 @@ async function publishTwice(npm: NpmSettings, build: Build): Promise<string> {
 }
 
 /** A build goes from channel to channel as it is; one of other contents, and one that the channel does not hold, don't. */
-async function playPromotion(npm: NpmSettings, build: Build, from: string, to: string): Promise<string> {
+async function playPromotion(npm: NpmSettings, build: Build, from: Channel, to: Channel): Promise<string> {
   const other = (change: Partial<Packed>): Build => ({ ...build, packages: build.packages.map((one) => ({ ...one, ...change })) });
-  for (const wrong of [other({ integrity: `sha512-${"A".repeat(86)}==` }), other({ version: "0.0.1" })]) {
-    const refused = await promote(npm, wrong, from, to).then(
-      () => false,
-      (error: unknown) => error instanceof Error && error.message.endsWith("nothing was moved"),
-    );
-    if (!refused) throw new Error("another build than the channel's was promoted, or refused without saying so");
-  }
+  for (const wrong of [other({ integrity: OTHER_INTEGRITY }), other({ version: "0.0.1" })])
+    await mustRefuse(promote(npm, wrong, from, to), "nothing was moved");
   await promote(npm, build, from, to);
   for (const { name, version } of build.packages) {
-    const found = (await tagsOf(npm, build, name))[CHANNELS[to] ?? ""];
+    const found = (await tagsOf(npm, build, name))[CHANNELS[to]];
     if (found !== version) throw new Error(`${name}: ${to} has ${found ?? "nothing"}, not ${version}`);
   }
   return `${build.packages.length} moved`;
