@@ -1,6 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { runAlone } from "./npm.ts";
+import { runAlone, type NpmSettings } from "./npm.ts";
 import { inPublishOrder, publicPackages, type Manifest } from "./packages.ts";
 
 /** A packed package: the file, and what says that it is this one and no other. */
@@ -28,11 +28,16 @@ const LIST = "build.json";
  *
  * @param isPublished - Whether a version is in the registry: then its tarball is fetched from there instead of being packed again.
  */
-export async function pack(root: string, folder: string, isPublished: (one: Manifest) => Promise<boolean>): Promise<Build> {
+export async function pack(
+  npm: NpmSettings,
+  root: string,
+  folder: string,
+  isPublished: (one: Manifest) => Promise<boolean>,
+): Promise<Build> {
   const packages: Packed[] = [];
   for (const one of inPublishOrder(await publicPackages(root))) {
     const what = (await isPublished(one)) ? `${one.name}@${one.version}` : `./packages/${one.folder}`;
-    const text = await runAlone({}, root, ["npm", "pack", "--json", "--pack-destination", folder, what]);
+    const text = await runAlone(npm, root, ["npm", "pack", "--json", "--pack-destination", folder, what]);
     // npm 11 gives a list, npm 12 an object with an entry per name. A prepack script may print before the list.
     const answer = JSON.parse(text.slice(text.search(/^[[{]/m))) as PackAnswer;
     for (const { name, version, filename, integrity, shasum } of Object.values(answer)) {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Build, Packed } from "./build.ts";
 import { runAlone, type NpmSettings } from "./npm.ts";
 import type { Manifest } from "./packages.ts";
-import { compareVersions, isPrerelease } from "./versions.ts";
+import { comparePrecedence, isPrerelease } from "./versions.ts";
 
 /** What users ask for: `npm install @turnout/cli@next`; stable is what they get without asking. */
 export type Channel = "stable" | "next" | "nightly";
@@ -111,14 +111,14 @@ function contentProblem(one: Packed, there: string): string | undefined {
 /** A channel that never went back has had a version when it has that, or a newer one. Versions to be tried are left out of most channels: of them only the same counts. */
 async function absenceProblem(npm: NpmSettings, build: Build, { name, version }: Packed, channel: Channel): Promise<string | undefined> {
   const tagged = (await tagsOf(npm, build, name))[CHANNELS[channel]];
-  const wasThere = tagged === version || (tagged !== undefined && !isPrerelease(version) && compareVersions(tagged, version) > 0);
+  const wasThere = tagged === version || (tagged !== undefined && !isPrerelease(version) && comparePrecedence(tagged, version) > 0);
   return wasThere ? undefined : `${name}: channel ${channel} has ${tagged ?? "nothing"}, and never had ${version}`;
 }
 
 /** Users of a channel get no older version than they have. */
 async function newerProblem(npm: NpmSettings, build: Build, { name, version }: Packed, channel: Channel): Promise<string | undefined> {
   const tagged = (await tagsOf(npm, build, name))[CHANNELS[channel]];
-  if (tagged === undefined || compareVersions(tagged, version) <= 0) return undefined;
+  if (tagged === undefined || comparePrecedence(tagged, version) <= 0) return undefined;
   return `${name}: channel ${channel} has ${tagged}, which is newer than ${version}; --allow-older moves it back`;
 }
 

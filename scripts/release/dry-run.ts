@@ -34,7 +34,7 @@ export async function dryRun(options: DryRunOptions): Promise<readonly Check[]> 
     const registry = await startRegistry(tools, join(folder, "registry"));
     try {
       say("packing");
-      const build = options.build ?? (await pack(root, await mkdtemp(join(folder, "build-")), async () => false));
+      const build = options.build ?? (await pack({}, root, await mkdtemp(join(folder, "build-")), async () => false));
       return await play({ root, folder, tools, npm: { userconfig: registry.userconfig }, build }, say);
     } finally {
       await registry.close();

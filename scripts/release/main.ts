@@ -8,9 +8,11 @@ import { dryRun } from "./dry-run.ts";
 import { tableText } from "./findings.ts";
 import { readCommand, USAGE } from "./options.ts";
 import type { ReleaseCommand } from "./options.ts";
+import { npmSettingsOf } from "./npm.ts";
 import type { Manifest } from "./packages.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const NPM = npmSettingsOf(process.env);
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function play(command: ReleaseCommand): Promise<boolean> {
@@ -19,16 +21,16 @@ async function play(command: ReleaseCommand): Promise<boolean> {
       return await playDryRun(command.build);
     case "pack": {
       await mkdir(command.folder, { recursive: true });
-      const isPublished = async (one: Manifest): Promise<boolean> => (await integrityOf({}, ROOT, one)) !== undefined;
-      const { packages } = await pack(ROOT, resolve(command.folder), isPublished);
+      const isPublished = async (one: Manifest): Promise<boolean> => (await integrityOf(NPM, ROOT, one)) !== undefined;
+      const { packages } = await pack(NPM, ROOT, resolve(command.folder), isPublished);
       for (const { name, version, integrity } of packages) say(`${name}@${version} ${integrity}`);
       return true;
     }
     case "publish":
-      for (const line of await publish({}, await readBuild(resolve(command.folder)), command.to, command)) say(line);
+      for (const line of await publish(NPM, await readBuild(resolve(command.folder)), command.to, command)) say(line);
       return true;
     case "promote":
-      for (const line of await promote({}, await readBuild(resolve(command.folder)), command.from, command.to, command)) say(line);
+      for (const line of await promote(NPM, await readBuild(resolve(command.folder)), command.from, command.to, command)) say(line);
       return true;
   }
 }

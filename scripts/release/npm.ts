@@ -8,8 +8,16 @@ const TIMEOUT_MS = 600_000;
 export interface NpmSettings {
   /** Its configuration file (registry, token, cache); without one, the machine's own. */
   readonly userconfig?: string;
+  /** Whether the registry is to be told, and signed by Sigstore, which workflow published: npm does that in hosted workflows only. */
+  readonly hasProvenance?: boolean;
   /** Folder of the Node to run it, first on PATH; default: that of this process. */
   readonly nodeFolder?: string;
+}
+
+/** How npm was set up for this process: a workflow's step (actions/setup-node) names a configuration file with the registry and the token in its environment. Pure. */
+export function npmSettingsOf(env: NodeJS.ProcessEnv): NpmSettings {
+  const userconfig = env["NPM_CONFIG_USERCONFIG"];
+  return { hasProvenance: env["NPM_CONFIG_PROVENANCE"] === "true", ...(userconfig === undefined ? {} : { userconfig }) };
 }
 
 /** Run a command as somebody would in a project of their own: configured by nobody, without the programs of the checkout. */
@@ -20,6 +28,7 @@ export async function runAlone(settings: NpmSettings, cwd: string, command: read
     ...Object.fromEntries(inherited),
     PATH: [settings.nodeFolder ?? dirname(process.execPath), ...path].join(":"),
     ...(settings.userconfig === undefined ? {} : { npm_config_userconfig: settings.userconfig }),
+    ...(settings.hasProvenance === true ? { npm_config_provenance: "true" } : {}),
   };
   const [file = "", ...args] = command;
   const { stdout } = await promisify(execFile)(file, args, { cwd, env, timeout: TIMEOUT_MS, maxBuffer: 2 ** 28 });

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { compareVersions, isPrerelease } from "./versions.ts";
+import { comparePrecedence, isPrerelease } from "./versions.ts";
 
 /** From old to new; the part with letters is the example of semver.org. */
 const ORDERED = [
@@ -22,8 +22,8 @@ const ORDERED = [
 it("versions are ordered as semver says", () => {
   for (const [at, one] of ORDERED.entries())
     for (const [where, other] of ORDERED.entries())
-      expect([one, other, Math.sign(compareVersions(one, other))]).toEqual([one, other, Math.sign(at - where)]);
-  expect(compareVersions("1.0.0+one", "1.0.0+other")).toBe(0);
+      expect([one, other, Math.sign(comparePrecedence(one, other))]).toEqual([one, other, Math.sign(at - where)]);
+  expect(comparePrecedence("1.0.0+one", "1.0.0+other")).toBe(0);
 });
 
 it("those of nightly are made to be tried", () => {

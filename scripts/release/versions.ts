@@ -3,7 +3,7 @@
  *
  * @source semver.org 2.0.0, rules 10 and 11: a version with a prerelease is older than the one without; numbers are older than words; build metadata counts for nothing.
  */
-export function compareVersions(one: string, other: string): number {
+export function comparePrecedence(one: string, other: string): number {
   const [a, b] = [partsOf(one), partsOf(other)];
   const core = compareParts(a.core, b.core);
   if (core !== 0) return core;
