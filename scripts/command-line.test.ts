@@ -46,7 +46,7 @@ test.each<readonly [main: string, args: readonly string[], says: string]>([
   ["scripts/images/main.ts", ["--arch", "amd64,"], "--arch : choose from amd64, arm64"],
   ["scripts/manifests/main.ts", ["schema"], "schema: schema FILE VERSION, or no word; usage: npm run manifests -- --help"],
   ["scripts/pack-windows.ts", [], "say one folder; usage: npm run pack:windows -- --help"],
-  ["scripts/release/main.ts", [], "say what to do: dry-run, pack, publish, promote; usage: npm run release -- --help"],
+  ["scripts/release/main.ts", [], "say what to do: version, dry-run, pack, publish, promote; usage: npm run release -- --help"],
   ["scripts/release/main.ts", ["publish", "out", "__proto__"], "channel __proto__: choose from stable, next, nightly"],
   ["site/build/main.ts", ["one", "two"], "say one folder, or none; usage: npm run site -- --help"],
 ])("%s %j is refused in one line, and nothing is done", async (main, args, says) => {
@@ -59,7 +59,7 @@ test.each<readonly [main: string, args: readonly string[], says: string]>([
 test.each([
   ["bench/main.ts", "npm run bench"],
   ["e2e/images/main.ts", "npm run e2e:images"],
-  ["scripts/release/main.ts", "npm run release -- pack|publish|promote|dry-run"],
+  ["scripts/release/main.ts", "npm run release -- version|pack|publish|promote|dry-run"],
   ["site/build/main.ts", "npm run site"],
 ])("%s --help says how it is used, and does nothing", async (main, says) => {
   const { code, out, err } = await run(main, "--help");

@@ -117,7 +117,7 @@ describe("what is published", () => {
         })),
       ),
     );
-    const writing = said.filter(({ command }) => command.action !== "pack");
+    const writing = said.filter(({ command: { action } }) => action === "publish" || action === "promote");
     expect(writing.filter(({ env }) => !String(env["NODE_AUTH_TOKEN"]).includes("secrets.NPM_TOKEN"))).toEqual([]);
     expect(writing.filter(({ command, env }) => command.action === "publish" && env["NPM_CONFIG_PROVENANCE"] !== "true")).toEqual([]);
     expect(writing).toHaveLength(1);

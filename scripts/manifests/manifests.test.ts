@@ -1,10 +1,12 @@
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { cpSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { RECIPES } from "../images/recipes.ts";
+import { chartWithVersion } from "../release/raise-versions.ts";
 import { CLEANUP, MANIFESTS, readManifests, RENDERED, RENDERED_OF, sourcesDigest, VARIANTS } from "./variants.ts";
 import type { Manifest } from "./variants.ts";
 import { createValidator } from "./validate.ts";
@@ -65,6 +67,20 @@ describe("what is rendered", () => {
     const names = [...VARIANTS.map(({ name }) => name), CLEANUP].toSorted();
     expect(globSync("*.yaml", { cwd: join(ROOT, MANIFESTS, RENDERED) }).toSorted()).toEqual(names.map((name) => `${name}.yaml`));
     expect(globSync("*", { cwd: join(ROOT, MANIFESTS, "overlays") }).toSorted()).toEqual(names);
+  });
+
+  it("is not of the chart's version, which each release raises", () => {
+    const copy = mkdtempSync(join(tmpdir(), "turnout-manifests-"));
+    try {
+      cpSync(join(ROOT, MANIFESTS), join(copy, MANIFESTS), { recursive: true });
+      const chart = join(copy, MANIFESTS, "chart/Chart.yaml");
+      writeFileSync(chart, chartWithVersion(readFileSync(chart, "utf8"), "9.9.9"));
+      expect(sourcesDigest(copy)).toBe(sourcesDigest(ROOT));
+      writeFileSync(chart, readFileSync(chart, "utf8").replace("name: turnout", "name: other"));
+      expect(sourcesDigest(copy)).not.toBe(sourcesDigest(ROOT));
+    } finally {
+      rmSync(copy, { recursive: true, force: true });
+    }
   });
 
   const validate = createValidator();

@@ -48,6 +48,9 @@ export function inOrder(manifests: readonly Manifest[]): readonly Manifest[] {
   return manifests.toSorted((a, b) => (key(a) < key(b) ? -1 : 1));
 }
 
+/** Lines of Chart.yaml that nothing is rendered with, and that each release changes. */
+const VERSIONS_OF_CHART = /^(?:version|appVersion): .*$/gm;
+
 /** Sum up all that is rendered from: SHA-256 of names and contents, in hex. */
 export function sourcesDigest(root: string): string {
   const folder = join(root, MANIFESTS);
@@ -56,7 +59,7 @@ export function sourcesDigest(root: string): string {
   for (const file of files)
     hash
       .update(`${file}\0`)
-      .update(readFileSync(join(folder, file)))
+      .update(readFileSync(join(folder, file), "utf8").replace(VERSIONS_OF_CHART, ""))
       .update("\0");
   return hash.digest("hex");
 }

@@ -10,6 +10,7 @@ import { readCommand, USAGE } from "./options.ts";
 import type { ReleaseCommand } from "./options.ts";
 import { npmSettingsOf } from "./npm.ts";
 import type { Manifest } from "./packages.ts";
+import { raiseVersions } from "./raise-versions.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const NPM = npmSettingsOf(process.env);
@@ -19,6 +20,9 @@ async function play(command: ReleaseCommand): Promise<boolean> {
   switch (command.action) {
     case "dry-run":
       return await playDryRun(command.build);
+    case "version":
+      say(`@turnout/cli and the chart are ${await raiseVersions(ROOT, command.snapshot)}`);
+      return true;
     case "pack": {
       await mkdir(command.folder, { recursive: true });
       const isPublished = async (one: Manifest): Promise<boolean> => (await integrityOf(NPM, ROOT, one)) !== undefined;

@@ -4,6 +4,8 @@ import { readCommand } from "./options.ts";
 it.each([
   [["dry-run"], { action: "dry-run", build: undefined }],
   [["dry-run", "--build", "out"], { action: "dry-run", build: "out" }],
+  [["version"], { action: "version", snapshot: undefined }],
+  [["version", "--snapshot", "nightly"], { action: "version", snapshot: "nightly" }],
   [["pack", "out"], { action: "pack", folder: "out" }],
   [["publish", "out", "next"], { action: "publish", folder: "out", to: "next", allowsOlder: false }],
   [
@@ -15,8 +17,8 @@ it.each([
 });
 
 it.each([
-  [[], "say what to do: dry-run, pack, publish, promote"],
-  [["ship"], "action ship: choose from dry-run, pack, publish, promote"],
+  [[], "say what to do: version, dry-run, pack, publish, promote"],
+  [["ship"], "action ship: choose from version, dry-run, pack, publish, promote"],
   [["pack"], "say: pack FOLDER"],
   [["pack", ""], "say: pack FOLDER"],
   [["pack", "a", "b"], "say: pack FOLDER"],
@@ -25,6 +27,7 @@ it.each([
   [["promote", "out", "next", "latest"], "channel latest: choose from stable, next, nightly"],
   [["pack", "out", "--build", "out"], "--build is for dry-run"],
   [["pack", "out", "--allow-older"], "--allow-older is for publish and promote"],
+  [["pack", "out", "--snapshot", "nightly"], "--snapshot is for version"],
   [["pack", "--force"], "Unknown option '--force'"],
 ])("refuses %j", (args, message) => {
   expect(() => readCommand(args)).toThrow(message);

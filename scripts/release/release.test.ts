@@ -3,6 +3,7 @@ import { contentProblems, type Contents } from "./contents.ts";
 import { look, tableText } from "./findings.ts";
 import { isAllowed } from "./licences.ts";
 import { inPublishOrder } from "./packages.ts";
+import { chartWithVersion } from "./raise-versions.ts";
 
 const TEXTS = { "README.md": "", "CHANGELOG.md": "", LICENSE: "the licence", "dist/index.js": "", "dist/index.d.ts": "", "bin/tool": "" };
 
@@ -65,4 +66,10 @@ it("the table shows figures, and what failed below it", async () => {
     await look("demo", "played", async () => undefined),
   ];
   expect(tableText(checks)).toBe("      MB   import  played\ncore  1.2  FAILED  -\ndemo  -    -       ok\n\ncore: import: no such door\n");
+});
+
+it("the chart gets the command's version, and keeps all else", () => {
+  const chart = '# of @turnout/cli\nversion: 0.1.0\nappVersion: 0.1.0\nkubeVersion: ">=1.29.0-0"\n';
+  expect(chartWithVersion(chart, "0.2.0")).toBe('# of @turnout/cli\nversion: 0.2.0\nappVersion: 0.2.0\nkubeVersion: ">=1.29.0-0"\n');
+  expect(() => chartWithVersion("version: 0.1.0\n", "0.2.0")).toThrow("has no version and appVersion");
 });
