@@ -4,8 +4,9 @@ import { checkTree } from "./check-tree.ts";
 import { entrypointOf } from "./command-tree.ts";
 import type { FileTree } from "./file-tree.ts";
 import { joinTrees } from "./file-tree.ts";
-import { imageTrees, readElfEntry } from "./image-trees.ts";
+import { imageTrees, readElfEntry, readText } from "./image-trees.ts";
 import type { Sources } from "./image-trees.ts";
+import { licenceProblems } from "./licences.ts";
 import { packLayer, packLayerOnce, writeArchive } from "./layer.ts";
 import { imageLayout, packImage } from "./oci.ts";
 import { PLATFORMS } from "./platforms.ts";
@@ -48,7 +49,7 @@ export function buildImage(recipe: Recipe, archs: readonly Arch[], place: ImageP
   const parts = archs.map((arch) => {
     const { base, tools, command: own, bill, version } = imageTrees(recipe, PLATFORMS[arch], sources);
     const tree = joinTrees(base, tools, own);
-    const problems = checkTree(tree, PLATFORMS[arch], readElfEntry);
+    const problems = [...checkTree(tree, PLATFORMS[arch], readElfEntry), ...licenceProblems(tree, bill, readText)];
     if (problems.length > 0) throw new Error(`${repository} for ${arch}: ${problems.join("; ")}`);
     const kept = join(sources.cache, "layers");
     const layers = [packLayerOnce(base, kept), packLayerOnce(tools, kept), packLayer(own)];

@@ -2,6 +2,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { joinTrees } from "./file-tree.ts";
 import type { Entry, FileTree } from "./file-tree.ts";
+import { npmLicences } from "./licences.ts";
 import type { NpmPackage } from "./npm-lock.ts";
 import type { NpmPackages } from "./npm-packages.ts";
 import type { Platform } from "./platforms.ts";
@@ -9,8 +10,6 @@ import type { Platform } from "./platforms.ts";
 /** Where the command is in an image. */
 const HOME = "/usr/lib/turnout/node_modules";
 const MAIN = `${HOME}/@turnout/cli/dist/command/main.js`;
-/** Where the licences of all that the command is built from are. */
-const LICENCES = "/usr/share/doc/turnout";
 
 /** What the bundle loads from beside itself (docs/adr/0046-the-command-is-bundled.md), and what that loads. gRPC's own loader of .proto files is never asked. */
 const OUTSIDE = ["@grpc/grpc-js", "@js-sdsl/ordered-map", "koffi", "netlink", "node-gyp-build"];
@@ -57,19 +56,11 @@ function ours(root: string): FileTree {
   );
 }
 
-function licences(root: string, closure: readonly NpmPackage[]): FileTree {
-  const files = closure.flatMap(({ name, place }) => {
-    const [file] = globSync(["LICENSE*", "LICENCE*", "license*"], { cwd: join(root, place) }).toSorted();
-    return file === undefined ? [] : [[`${LICENCES}/${name}/LICENSE`, join(root, place, file)] as const];
-  });
-  return new Map(files.map(([path, file]) => [path, { kind: "file", mode: 0o644, content: readFileSync(file) }]));
-}
-
 /**
  * Make the part of an image that is the command `turnout`, of a checkout that is built.
  *
  * @param closure what the command needs, from package-lock.json
- * @throws {Error} when the bundle is not there; what npm says.
+ * @throws {Error} when the bundle is not there, or a licence; what npm says.
  */
 export function commandTree(root: string, closure: readonly NpmPackage[], npm: NpmPackages, platform: Platform): FileTree {
   const outside = closure.filter(({ name }) => OUTSIDE.includes(name) || name === `@koromix/koffi-linux-${platform.npmCpu}`);
@@ -81,5 +72,5 @@ export function commandTree(root: string, closure: readonly NpmPackage[], npm: N
   for (const needed of [MAIN, `${HOME}/@turnout/backend-ebpf/dist/programs/packets.bpf.o`])
     if (!own.has(needed)) throw new Error(`${needed} was not built: run npm run build, with clang installed`);
   const program: Entry = { kind: "file", mode: 0o755, content: Buffer.from(PROGRAM) };
-  return joinTrees(own, ...loaded, licences(root, closure), new Map([["/usr/bin/turnout", program]]));
+  return joinTrees(own, ...loaded, npmLicences(root, closure), new Map([["/usr/bin/turnout", program]]));
 }

@@ -5,8 +5,9 @@ import { Debian } from "./debian.ts";
 import { parseDebianLock, pinsOf } from "./debian-lock.ts";
 import type { DebianPackage } from "./debian-lock.ts";
 import { readElf } from "./elf.ts";
-import { joinTrees, linkChain, MERGED_LINKS, treeWithout } from "./file-tree.ts";
+import { joinTrees, MERGED_LINKS, treeWithout } from "./file-tree.ts";
 import type { Entry, FileTree } from "./file-tree.ts";
+import { debianLicence, lenderOf, npmLicence } from "./licences.ts";
 import { chooseFiles } from "./libraries.ts";
 import type { ReadElf } from "./libraries.ts";
 import { npmClosure } from "./npm-lock.ts";
@@ -39,9 +40,21 @@ export interface Sources {
 /** Where an image has its bill of materials. */
 const BILL = "/usr/share/doc/turnout/sbom.cdx.json";
 
+function contentOf(entry: Entry): Buffer | undefined {
+  if (entry.kind !== "file") return undefined;
+  return Buffer.isBuffer(entry.content) ? entry.content : readFileSync(entry.content.path);
+}
+
 /** Read the facts of an ELF file of a tree. */
-export const readElfEntry: ReadElf = (entry) =>
-  entry.kind === "file" ? readElf(Buffer.isBuffer(entry.content) ? entry.content : readFileSync(entry.content.path)) : undefined;
+export const readElfEntry: ReadElf = (entry) => {
+  const content = contentOf(entry);
+  return content === undefined ? undefined : readElf(content);
+};
+
+/** Read a file of a tree as text; empty for what is none. */
+export function readText(entry: Entry): string {
+  return contentOf(entry)?.toString("utf8") ?? "";
+}
 
 function text(content: string): Entry {
   return { kind: "file", mode: 0o644, content: Buffer.from(content) };
@@ -59,13 +72,8 @@ const SYSTEM: FileTree = new Map<string, Entry>([
 
 /** What says of a package's files whose they are: its licence, and what scanners read where there is no dpkg. */
 function papers(tree: FileTree, name: string): FileTree {
-  const copyright = linkChain(tree, `/usr/share/doc/${name}/copyright`)?.at(-1);
   const control = tree.get("/DEBIAN/control");
-  const found: readonly (readonly [string, Entry | undefined])[] = [
-    [`/usr/share/doc/${name}/copyright`, copyright === undefined ? undefined : tree.get(copyright)],
-    [`/var/lib/dpkg/status.d/${name}`, control],
-  ];
-  return new Map(found.flatMap(([path, entry]) => (entry === undefined ? [] : [[path, entry]])));
+  return new Map([...debianLicence(tree, name), ...(control === undefined ? [] : [[`/var/lib/dpkg/status.d/${name}`, control] as const])]);
 }
 
 function toolsTree(debian: Debian, pins: readonly DebianPackage[], all: readonly Tools[], platform: Platform, node: Entry): FileTree {
@@ -82,7 +90,11 @@ function toolsTree(debian: Debian, pins: readonly DebianPackage[], all: readonly
   ];
   const linked = [...all.flatMap(({ opened }) => opened), ...(readElfEntry(node)?.needed ?? [])];
   const chosen = chooseFiles(files, folder, readElfEntry, { wanted, linked });
-  const unused = packages.filter(({ tree }) => !chosen.some((path) => tree.has(path))).map(({ name }) => name);
+  // Of some packages only the licence is needed: that of others.
+  const lenders = packages.flatMap(({ name, tree }) => lenderOf(tree, name) ?? []);
+  const unused = packages
+    .filter(({ name, tree }) => !chosen.some((path) => tree.has(path)) && !lenders.includes(name))
+    .map(({ name }) => name);
   if (unused.length > 0) throw new Error(`nothing is needed of ${unused.join(", ")}: take it out of the recipe`);
   return joinTrees(
     new Map(chosen.map((path) => [path, files.get(path) as Entry])),
@@ -105,10 +117,7 @@ function nodeEntry(
   return {
     pin,
     program,
-    tree: new Map([
-      ["/usr/bin/node", program],
-      ["/usr/share/doc/node/LICENSE", licence],
-    ]),
+    tree: new Map([["/usr/bin/node", program], ...npmLicence(pin.name, licence)]),
   };
 }
 

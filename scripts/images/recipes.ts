@@ -31,8 +31,12 @@ export interface Recipe {
 
 const NONE = { links: {}, opened: [], plugins: [] };
 
-/** What Node itself needs, and what scanners recognize Debian by. */
-export const BASE: Tools = { ...NONE, packages: ["base-files", "libc6", "libgcc-s1", "libstdc++6"], programs: ["/usr/lib/os-release"] };
+/** What Node itself needs, what scanners recognize Debian by, and texts of licences: those that many share, and that of GCC's libraries. */
+export const BASE: Tools = {
+  ...NONE,
+  packages: ["base-files", "gcc-12-base", "libc6", "libgcc-s1", "libstdc++6"],
+  programs: ["/usr/lib/os-release"],
+};
 
 const NFT: Tools = {
   ...NONE,
