@@ -16,7 +16,9 @@ const [verb, what, ...more] = process.argv.slice(2);
 const split = (id) => [id.slice(0, id.lastIndexOf("@")), id.slice(id.lastIndexOf("@") + 1)];
 const put = (name, version, tag) => { registry.tags[name] = { ...registry.tags[name], [tag]: version }; };
 if (verb === "view") {
-  const answer = more[0] === "dist-tags" ? registry.tags[what] : registry.versions[what];
+  const integrity = registry.versions[what];
+  const both = integrity && { "dist-tags": registry.tags[split(what)[0]], "dist.integrity": integrity };
+  const answer = more[1] === "dist.integrity" ? both : registry.tags[what];
   if (answer === undefined) { process.stderr.write("npm error code E404\\n"); process.exit(1); }
   process.stdout.write(JSON.stringify(answer));
 } else if (verb === "publish") {

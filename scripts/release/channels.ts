@@ -31,23 +31,24 @@ export async function publish(
   channel: Channel,
   { allowsOlder = false }: MoveOptions = {},
 ): Promise<readonly string[]> {
-  const there = new Map<Packed, string | undefined>();
+  const isThere = new Map<Packed, boolean>();
   for (const one of build.packages) {
-    const integrity = await integrityOf(npm, build.folder, one);
-    const [tarball, newer] = [await tarballProblem(build, one), allowsOlder ? undefined : await newerProblem(npm, build, one, channel)];
-    const problem = tarball ?? (integrity === undefined ? undefined : contentProblem(one, integrity)) ?? newer;
+    const { tags, integrity } = await registered(npm, build, one);
+    const problem =
+      (await tarballProblem(build, one)) ??
+      (integrity === undefined ? undefined : contentProblem(one, integrity)) ??
+      (allowsOlder ? undefined : newerProblem(one, tags, channel));
     if (problem !== undefined) throw new Error(`${problem}: nothing was published`);
-    there.set(one, integrity);
+    isThere.set(one, integrity !== undefined);
   }
-  const said: string[] = [];
-  for (const [one, integrity] of there) {
-    const { file, id } = { file: join(build.folder, one.file), id: idOf(one) };
-    const tag = CHANNELS[channel];
-    if (integrity === undefined) await runAlone(npm, build.folder, ["npm", "publish", file, "--tag", tag, "--access", "public"]);
-    else await runAlone(npm, build.folder, ["npm", "dist-tag", "add", id, tag]);
-    said.push(`${id} ${integrity === undefined ? "published" : "was there, moved"} to ${channel}`);
+  const tag = CHANNELS[channel];
+  for (const [one, moves] of isThere) {
+    const command = moves
+      ? ["npm", "dist-tag", "add", idOf(one), tag]
+      : ["npm", "publish", join(build.folder, one.file), "--tag", tag, "--access", "public"];
+    await runAlone(npm, build.folder, command);
   }
-  return said;
+  return Array.from(isThere, ([one, moves]) => `${idOf(one)} ${moves ? "was there, moved" : "published"} to ${channel}`);
 }
 
 /**
@@ -65,20 +66,21 @@ export async function promote(
   { allowsOlder = false }: MoveOptions = {},
 ): Promise<readonly string[]> {
   for (const one of build.packages) {
-    const there = await integrityOf(npm, build.folder, one);
+    const { tags, integrity = "nothing" } = await registered(npm, build, one);
     const problem =
-      (await absenceProblem(npm, build, one, from)) ??
-      contentProblem(one, there ?? "nothing") ??
-      (allowsOlder ? undefined : await newerProblem(npm, build, one, to));
+      absenceProblem(one, tags, from) ?? contentProblem(one, integrity) ?? (allowsOlder ? undefined : newerProblem(one, tags, to));
     if (problem !== undefined) throw new Error(`${problem}: nothing was moved`);
   }
   for (const one of build.packages) await runAlone(npm, build.folder, ["npm", "dist-tag", "add", idOf(one), CHANNELS[to]]);
   return build.packages.map((one) => `${idOf(one)} moved from ${from} to ${to}`);
 }
 
+/** Versions by dist-tag. */
+type Tags = Readonly<Record<string, string>>;
+
 /** The dist-tags of a package in the registry; none when it has no such package. @throws {Error} when it can't be asked. */
-export async function tagsOf(npm: NpmSettings, { folder }: Build, name: string): Promise<Readonly<Record<string, string>>> {
-  return ((await view(npm, folder, name, "dist-tags")) ?? {}) as Record<string, string>;
+export async function tagsOf(npm: NpmSettings, { folder }: Build, name: string): Promise<Tags> {
+  return ((await view(npm, folder, name, "dist-tags")) ?? {}) as Tags;
 }
 
 /** The checksum that the registry has under a package's version; undefined when it has no such version. @throws {Error} when it can't be asked. */
@@ -86,9 +88,21 @@ export async function integrityOf(npm: NpmSettings, folder: string, one: Manifes
   return (await view(npm, folder, idOf(one), "dist.integrity")) as string | undefined;
 }
 
-async function view(npm: NpmSettings, folder: string, what: string, field: string): Promise<unknown> {
+/** Both in one question, as each takes npm a second. */
+async function registered(npm: NpmSettings, build: Build, one: Packed): Promise<{ readonly tags: Tags; readonly integrity?: string }> {
+  const there = (await view(npm, build.folder, idOf(one), "dist-tags", "dist.integrity")) as Registered | undefined;
+  if (there === undefined) return { tags: await tagsOf(npm, build, one.name) };
+  return { tags: there["dist-tags"], integrity: there["dist.integrity"] };
+}
+
+interface Registered {
+  readonly "dist-tags": Tags;
+  readonly "dist.integrity": string;
+}
+
+async function view(npm: NpmSettings, folder: string, what: string, ...fields: readonly string[]): Promise<unknown> {
   try {
-    const text = await runAlone(npm, folder, ["npm", "view", what, field, "--json", "--prefer-online"]);
+    const text = await runAlone(npm, folder, ["npm", "view", what, ...fields, "--json", "--prefer-online"]);
     return text.trim() === "" ? undefined : JSON.parse(text);
   } catch (error) {
     if (error instanceof Error && error.message.includes("E404")) return undefined;
@@ -109,15 +123,15 @@ function contentProblem(one: Packed, there: string): string | undefined {
 }
 
 /** A channel that never went back has had a version when it has that, or a newer one. Versions to be tried are left out of most channels: of them only the same counts. */
-async function absenceProblem(npm: NpmSettings, build: Build, { name, version }: Packed, channel: Channel): Promise<string | undefined> {
-  const tagged = (await tagsOf(npm, build, name))[CHANNELS[channel]];
+function absenceProblem({ name, version }: Packed, tags: Tags, channel: Channel): string | undefined {
+  const tagged = tags[CHANNELS[channel]];
   const wasThere = tagged === version || (tagged !== undefined && !isPrerelease(version) && comparePrecedence(tagged, version) > 0);
   return wasThere ? undefined : `${name}: channel ${channel} has ${tagged ?? "nothing"}, and never had ${version}`;
 }
 
 /** Users of a channel get no older version than they have. */
-async function newerProblem(npm: NpmSettings, build: Build, { name, version }: Packed, channel: Channel): Promise<string | undefined> {
-  const tagged = (await tagsOf(npm, build, name))[CHANNELS[channel]];
+function newerProblem({ name, version }: Packed, tags: Tags, channel: Channel): string | undefined {
+  const tagged = tags[CHANNELS[channel]];
   if (tagged === undefined || comparePrecedence(tagged, version) <= 0) return undefined;
   return `${name}: channel ${channel} has ${tagged}, which is newer than ${version}; --allow-older moves it back`;
 }
