@@ -1,4 +1,4 @@
-import { canonicalIP, parseCIDR } from "@turnout/core";
+import { canonicalIP, NODE_PORT_KEYWORDS, parseCIDR } from "@turnout/core";
 import { listed } from "./state.ts";
 import type { PlaygroundState } from "./state.ts";
 
@@ -11,7 +11,6 @@ interface ListRule {
   readonly wanted: string;
 }
 
-const KEYWORDS: readonly string[] = ["primary", "localhost", "all"];
 const isCIDR = (part: string): boolean => parseCIDR(part) !== undefined;
 
 const LISTS: Readonly<Record<ListField, ListRule>> = {
@@ -21,7 +20,7 @@ const LISTS: Readonly<Record<ListField, ListRule>> = {
     wanted: "is no address: write IP addresses with commas between them, e.g. 192.0.2.7",
   },
   nodePortAddresses: {
-    isRight: (part) => KEYWORDS.includes(part) || isCIDR(part),
+    isRight: (part) => NODE_PORT_KEYWORDS.has(part) || isCIDR(part),
     wanted: "is no range of addresses: write primary, localhost, all, or CIDRs with commas between them, e.g. 192.0.2.0/24",
   },
 };

@@ -1,6 +1,9 @@
 import { cidrContains, parseCIDR, parseIP } from "./addresses.ts";
 import type { IPFamily } from "./api-objects.ts";
 
+/** Words that stand for addresses among those that node ports answer on. */
+export const NODE_PORT_KEYWORDS: ReadonlySet<string> = new Set(["primary", "localhost", "all"]);
+
 /** What decides which addresses of a host answer node ports, in one family. */
 export interface NodePortChoice {
   /** CIDRs and the keywords `primary`, `localhost`, `all`; empty means all. */

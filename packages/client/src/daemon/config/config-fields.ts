@@ -1,4 +1,4 @@
-import { canonicalIP } from "@turnout/core";
+import { canonicalIP, NODE_PORT_KEYWORDS } from "@turnout/core";
 import { parseBindAddress } from "./bind-address.ts";
 import { cidrOf } from "./cidr.ts";
 import {
@@ -42,7 +42,6 @@ const HOUR_MS = 3_600_000;
 /** kube-proxy's words for backends; "": chosen at the start. */
 export const MODES: readonly string[] = ["", "iptables", "ipvs", "nftables", "kernelspace"];
 const DETECT_LOCAL_MODES: readonly string[] = ["", "ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix"];
-const NODE_PORT_KEYWORDS: ReadonlySet<string> = new Set(["primary", "localhost", "all"]);
 
 function between(low: number, high: number): (value: number) => string | undefined {
   return (value) => (value >= low && value <= high ? undefined : `must be ${low} to ${high}`);
