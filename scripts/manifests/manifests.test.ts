@@ -178,6 +178,10 @@ describe("values of the chart", () => {
   });
 
   it.each([
+    ["backend", undefined],
+    ["image", undefined],
+    ["image.tag", undefined],
+    ["central.certificate", undefined],
     ["backend", null],
     ["backend", "winkernel"],
     ["layout", "splt"],

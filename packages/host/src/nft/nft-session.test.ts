@@ -149,4 +149,16 @@ describe("a transaction", () => {
       vi.useRealTimers();
     }
   });
+
+  it("that drops a table starts no nft of a next one", async () => {
+    vi.useFakeTimers();
+    try {
+      const { session, nft, started } = sessionOf();
+      await session.dropTable("ip", "turnout", signal);
+      await vi.advanceTimersByTimeAsync(1_000);
+      expect([nft.length, started()]).toEqual([1, 1]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
 });

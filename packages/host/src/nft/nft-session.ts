@@ -71,7 +71,11 @@ export class NftSession {
   prepare(statements: readonly NftStatement[]): (signal: AbortSignal) => Promise<void> {
     const kernel = this.#kernel;
     if (kernel === undefined || !statements.every(isElements)) {
-      return (signal) => this.echoes.during(() => this.#carryOut(statements.map(nftStatementText), signal));
+      return async (signal) => {
+        await this.echoes.during(() => this.#carryOut(statements.map(nftStatementText), signal));
+        // Where there is one transaction of rules there are often more.
+        this.#later(() => this.start(), START_AFTER_MS);
+      };
     }
     const write = kernel.netlink.prepareNftWrite(statements);
     return () =>
@@ -138,8 +142,6 @@ export class NftSession {
       this.#commitPatience.during(input.length, (timeoutMs) => this.#nextNft().finish(input, { signal, timeoutMs })),
     );
     if (code !== 0) throw nftError(stderr, "apply a transaction");
-    // Where there is one transaction of rules there are often more.
-    this.#later(() => this.start(), START_AFTER_MS);
   }
 
   #later(act: () => void, afterMs: number): void {

@@ -21,16 +21,18 @@ export async function keepMemorySmall(
   signal: AbortSignal,
 ): Promise<void> {
   await clock.sleep(START_MS, signal);
-  let keptBytes = 0;
-  while (!signal.aborted) {
-    if (isDue(memory.residentBytes() - keptBytes, keptBytes === 0 ? Infinity : clock.nowMs() - lastSyncMs())) {
-      memory.giveBack();
-      keptBytes = memory.residentBytes();
-    }
+  if (signal.aborted) return;
+  let keptBytes = givenBack(memory);
+  for (;;) {
     await clock.sleep(QUIET_MS, signal);
+    if (signal.aborted) return;
+    const isQuiet = clock.nowMs() - lastSyncMs() >= QUIET_MS;
+    if (isQuiet && memory.residentBytes() - keptBytes >= GROWN_BYTES) keptBytes = givenBack(memory);
   }
 }
 
-function isDue(grownBytes: number, quietMs: number): boolean {
-  return grownBytes >= GROWN_BYTES && quietMs >= QUIET_MS;
+/** Give memory back; returns what is resident then. */
+function givenBack(memory: ProcessMemory): number {
+  memory.giveBack();
+  return memory.residentBytes();
 }
