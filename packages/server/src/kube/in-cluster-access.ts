@@ -1,6 +1,8 @@
 import { isIPv6 } from "node:net";
+import { ProxyError } from "@turnout/core";
 import { CachedFile } from "../source/cached-file.ts";
 import { PLAIN_TLS, type KubeAccess, type KubeEndpoint, type TlsMaterial } from "./kube-access.ts";
+import { serverAddress } from "./server-address.ts";
 
 /** Where kubelet puts a pod's service account. */
 export const SERVICE_ACCOUNT_DIR = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -17,8 +19,15 @@ export class InClusterAccess implements KubeAccess {
   readonly #authority: CachedFile;
   #tls: TlsMaterial = PLAIN_TLS;
 
+  /** @throws {ProxyError} `invalid_object` when host and port are no address. */
   constructor(host: string, port: string, directory: string) {
-    this.#server = new URL(`https://${isIPv6(host) ? `[${host}]` : host}:${port}`);
+    const text = `${isIPv6(host) ? `[${host}]` : host}:${port}`;
+    const server = serverAddress(text, true);
+    if (server === undefined) {
+      const hint = "correct KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT, or give --kubeconfig PATH";
+      throw new ProxyError("invalid_object", "the pod's environment names no API server", { object: text, hint });
+    }
+    this.#server = server;
     this.#token = new CachedFile(`${directory}/token`, "the service account's token");
     this.#authority = new CachedFile(`${directory}/ca.crt`, "the cluster's certificate authority");
   }

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { createApiServer, createAuthority, type ApiServer, type ApiServerOptions, type Authority } from "@turnout/lab";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { asked, KubeRun, service, watching } from "../test-support/kube.ts";
-import { eventually } from "../test-support/world.ts";
+import { eventually, TestClock } from "../test-support/world.ts";
+import { createKubeSource } from "./kube-source.ts";
 
 let authority: Authority;
 let api: ApiServer;
@@ -65,6 +66,34 @@ describe("in a pod", () => {
     await run.start(api, {}, { kubeconfig: undefined, env });
     await run.sink.until((seen) => seen.isSynced);
     expect(asked(api, "services").length).toBeGreaterThan(0);
+  });
+
+  it.each([
+    ["127.0.0.1", "127.0.0.1"],
+    ["::1", "::1"],
+    ["an IPv6 address in brackets", "[::1]"],
+  ])("finds the API server at %s", async (_name, host) => {
+    authority = createAuthority("lab", Date.now());
+    const tls = { ...authority.issue({ commonName: "api", hosts: ["127.0.0.1", "::1"] }), ca: authority.cert };
+    api = await createApiServer({ tls, host: host.replace(/[[\]]/g, "") });
+    api.apply(service("cart"));
+    await writeFile(join(run.directory, "token"), "first\n");
+    await writeFile(join(run.directory, "ca.crt"), authority.cert);
+    const env = { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: new URL(api.url).port };
+    await run.follow(api, {}, { kubeconfig: undefined, env, serviceAccountDir: run.directory });
+    expect(run.sink.objects.has("Service shop/cart")).toBe(true);
+  });
+
+  it("says what is wrong with the pod's environment, and takes an empty one for absent", async () => {
+    api = await createApiServer();
+    const error = async (host: string, port: string): Promise<string> => {
+      const env = { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port, HOME: run.directory };
+      const source = createKubeSource({ clock: new TestClock(), random: () => 0.5, log: run.log, env });
+      return source.run(run.sink, run.stop.signal).then(() => "", String);
+    };
+    expect(await error("fe80::1%eth0", "443")).toContain("the pod's environment names no API server: [fe80::1%eth0]:443");
+    expect(await error("10.96.0.1", "tcp://10.96.0.1:443")).toContain("[invalid_object] the pod's environment names no API server");
+    expect(await error("", "")).toContain("no Kubernetes API server is configured");
   });
 
   it("does not speak to a server with another authority", async () => {
@@ -168,6 +197,20 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","s
     await run.follow({ ...shape(), kubeconfig: () => text }, {}, { master: api.url });
     expect(run.sink.objects.has("Service shop/cart")).toBe(true);
   });
+});
+
+it("an address needs no scheme: https with TLS material, else http", async () => {
+  await start({ token: "secret" });
+  const { host } = new URL(api.url);
+  await run.follow({ ...shape(), kubeconfig: () => api.kubeconfig({ server: host }) });
+  expect(run.sink.objects.has("Service shop/cart")).toBe(true);
+  await run.end();
+  await api.close();
+  run = await KubeRun.create();
+  api = await createApiServer();
+  api.apply(service("till"));
+  await run.follow(api, {}, { kubeconfig: undefined, master: new URL(api.url).host });
+  expect(run.sink.objects.has("Service shop/till")).toBe(true);
 });
 
 it("--master alone needs no credentials", async () => {

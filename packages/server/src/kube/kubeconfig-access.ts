@@ -30,7 +30,7 @@ export class KubeconfigAccess implements KubeAccess {
     const login = await this.#credentials(user);
     const authorization = login?.authorization ?? this.#authorization(user);
     return {
-      server: new URL(this.#master ?? cluster.server),
+      server: cluster.server,
       headers: authorization === undefined ? {} : { authorization },
       tls: this.#keepTls({
         ca: this.#material(cluster.caData, cluster.caFile, "the certificate authority"),
@@ -57,7 +57,10 @@ export class KubeconfigAccess implements KubeAccess {
   #load(): KubeconfigContext {
     const texts = this.#files.map((file) => file.text());
     if (this.#context !== undefined && texts.every((text, index) => text === this.#texts[index])) return this.#context;
-    this.#context = parseKubeconfig(this.#files.map(({ path }, index) => ({ path, text: texts[index] ?? "" })));
+    this.#context = parseKubeconfig(
+      this.#files.map(({ path }, index) => ({ path, text: texts[index] ?? "" })),
+      this.#master,
+    );
     this.#texts = texts;
     this.#plugin = undefined;
     return this.#context;

@@ -14,7 +14,7 @@ describe("parseKubeconfig", () => {
   it("finds the current context, with paths relative to the file and data decoded", () => {
     expect(parseKubeconfig([file(whole)])).toMatchObject({
       name: "x",
-      cluster: { server: "https://192.0.2.1:6443/prefix", caFile: "/etc/k/ca.crt", isInsecure: false },
+      cluster: { server: new URL("https://192.0.2.1:6443/prefix"), caFile: "/etc/k/ca.crt", isInsecure: false },
       user: { tokenFile: "/run/token", keyData: "key", plugin: undefined },
     });
   });
@@ -22,7 +22,7 @@ describe("parseKubeconfig", () => {
   it("puts several files together, the first file's entries first", () => {
     const other = { ...whole, clusters: [{ name: "c", cluster: { server: "https://other" } }], "current-context": "y" };
     const parsed = parseKubeconfig([file({ ...whole, users: [], clusters: [] }, "/a/1"), file(other, "/b/2")]);
-    expect([parsed.name, parsed.cluster.server, parsed.user.tokenFile]).toEqual(["x", "https://other", "/run/token"]);
+    expect([parsed.name, parsed.cluster.server.host, parsed.user.tokenFile]).toEqual(["x", "other", "/run/token"]);
     expect(kubeconfigPaths("/a::/b")).toEqual(["/a", "/b"]);
   });
 
@@ -37,6 +37,30 @@ describe("parseKubeconfig", () => {
     expect(parseKubeconfig([file(anonymous)]).user.token).toBeUndefined();
   });
 
+  const schemes: readonly (readonly [name: string, cluster: object, user: object, scheme: string])[] = [
+    ["nothing", {}, {}, "http:"],
+    ["a token", {}, { token: "secret" }, "http:"],
+    ["a name of the certificate", { "tls-server-name": "api" }, {}, "http:"],
+    ["an authority's file", { "certificate-authority": "ca.crt" }, {}, "https:"],
+    ["an authority", { "certificate-authority-data": "Y2E=" }, {}, "https:"],
+    ["no check of the certificate", { "insecure-skip-tls-verify": true }, {}, "https:"],
+    ["a client certificate's file", {}, { "client-certificate": "a.crt" }, "https:"],
+    ["a client certificate", {}, { "client-certificate-data": "Y2E=" }, "https:"],
+  ];
+  it.each(schemes)("completes an address without a scheme: %s", (_name, tls, login, scheme) => {
+    const content = {
+      ...whole,
+      clusters: [{ name: "c", cluster: { ...tls, server: "192.0.2.1:6443" } }],
+      users: [{ name: "u", user: login }],
+    };
+    expect(parseKubeconfig([file(content)]).cluster.server.href).toBe(`${scheme}//192.0.2.1:6443/`);
+  });
+
+  it("takes the address of --master instead, with its own TLS material", () => {
+    const content = { ...whole, clusters: [{ name: "c", cluster: { "certificate-authority": "ca.crt" } }] };
+    expect(parseKubeconfig([file(content)], "[fd00::1]:6443").cluster.server.href).toBe("https://[fd00::1]:6443/");
+  });
+
   const broken: readonly (readonly [name: string, content: unknown, what: string])[] = [
     ["empty", "", "is empty or not a mapping"],
     ["no current context", { ...whole, "current-context": "" }, "has no current-context"],
@@ -46,7 +70,7 @@ describe("parseKubeconfig", () => {
     ["no server", { ...whole, clusters: [{ name: "c", cluster: {} }] }, "has a cluster without a usable server address"],
     [
       "odd server",
-      { ...whole, clusters: [{ name: "c", cluster: { server: "192.0.2.1" } }] },
+      { ...whole, clusters: [{ name: "c", cluster: { server: "fd00::1" } }] },
       "has a cluster without a usable server address",
     ],
     ["no command", { ...whole, users: [{ name: "u", user: { exec: {} } }] }, "has an exec user without a command"],

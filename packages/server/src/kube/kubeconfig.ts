@@ -2,10 +2,11 @@ import { delimiter, dirname, isAbsolute, resolve } from "node:path";
 import { ProxyError } from "@turnout/core";
 import { parse } from "yaml";
 import { isRecord } from "../source/raw-object.ts";
+import { serverAddress } from "./server-address.ts";
 
 /** A cluster of a kubeconfig. */
 export interface ClusterEntry {
-  readonly server: string;
+  readonly server: URL;
   readonly caFile: string | undefined;
   /** PEM. */
   readonly caData: string | undefined;
@@ -49,11 +50,11 @@ export function kubeconfigPaths(value: string): readonly string[] {
 /**
  * Find the current context in one or more kubeconfigs.
  *
- * Shape: of entries with one name the first file's counts; relative paths are relative to their file.
- * Edges: a context without a user gives an anonymous one.
+ * Shape: of entries with one name the first file's counts; relative paths are relative to their file. `master` takes the place of the server's address.
+ * Edges: a context without a user gives an anonymous one. An address without a scheme is https where the kubeconfig has TLS material, else http.
  * @throws {ProxyError} `invalid_object` naming the file and the field.
  */
-export function parseKubeconfig(files: readonly KubeconfigFile[]): KubeconfigContext {
+export function parseKubeconfig(files: readonly KubeconfigFile[], master?: string): KubeconfigContext {
   const parsed = files.map((file) => ({ ...file, content: parseFile(file) }));
   const path = files.map((file) => file.path).join(delimiter);
   const current = parsed.map(({ content }) => text(content["current-context"])).find((name) => name !== undefined);
@@ -74,11 +75,13 @@ export function parseKubeconfig(files: readonly KubeconfigFile[]): KubeconfigCon
   const cluster = find("clusters", "cluster", clusterName);
   if (cluster === undefined) throw broken(path, `has no cluster "${clusterName}"`, `correct context "${current}"`);
   const userName = text(context.entry["user"]);
-  const user = userName === undefined ? undefined : find("users", "user", userName);
-  if (userName !== undefined && user === undefined) {
+  const found = userName === undefined ? undefined : find("users", "user", userName);
+  if (userName !== undefined && found === undefined) {
     throw broken(path, `has no user "${userName}"`, `correct context "${current}"`);
   }
-  return { name: current, cluster: clusterEntry(cluster, path), user: userEntry(user ?? { directory: "", entry: {} }, path) };
+  const user = userEntry(found ?? { directory: "", entry: {} }, path);
+  const hasCertificate = user.certFile !== undefined || user.certData !== undefined;
+  return { name: current, cluster: clusterEntry(cluster, path, { master, hasCertificate }), user };
 }
 
 interface Found {
@@ -98,16 +101,25 @@ function parseFile(file: KubeconfigFile): Readonly<Record<string, unknown>> {
   return content;
 }
 
-function clusterEntry({ directory, entry }: Found, path: string): ClusterEntry {
-  const server = text(entry["server"]);
-  if (server === undefined || !URL.canParse(server) || !/^https?:/.test(server)) {
+interface Around {
+  readonly master: string | undefined;
+  readonly hasCertificate: boolean;
+}
+
+function clusterEntry({ directory, entry }: Found, path: string, { master, hasCertificate }: Around): ClusterEntry {
+  const caFile = filePath(directory, entry["certificate-authority"]);
+  const caData = decoded(entry["certificate-authority-data"]);
+  const isInsecure = entry["insecure-skip-tls-verify"] === true;
+  const hasTls = caFile !== undefined || caData !== undefined || hasCertificate || isInsecure;
+  const server = serverAddress(master ?? text(entry["server"]) ?? "", hasTls);
+  if (server === undefined) {
     throw broken(path, "has a cluster without a usable server address", "write https://HOST:PORT");
   }
   return {
     server,
-    caFile: filePath(directory, entry["certificate-authority"]),
-    caData: decoded(entry["certificate-authority-data"]),
-    isInsecure: entry["insecure-skip-tls-verify"] === true,
+    caFile,
+    caData,
+    isInsecure,
     tlsServerName: text(entry["tls-server-name"]),
     proxyUrl: text(entry["proxy-url"]),
   };

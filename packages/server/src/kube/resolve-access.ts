@@ -5,6 +5,7 @@ import { InClusterAccess, SERVICE_ACCOUNT_DIR } from "./in-cluster-access.ts";
 import { PLAIN_TLS, type KubeAccess } from "./kube-access.ts";
 import { kubeconfigPaths } from "./kubeconfig.ts";
 import { KubeconfigAccess } from "./kubeconfig-access.ts";
+import { serverAddress } from "./server-address.ts";
 
 /** What decides how the API server is reached. */
 export interface AccessOptions {
@@ -22,20 +23,21 @@ export interface AccessOptions {
  * Choose the way to the API server: `--kubeconfig`, KUBECONFIG, `--master` alone, the pod's service account,
  * then ~/.kube/config; the first that is there.
  *
- * @throws {ProxyError} `invalid_object` for a bad `--master`; `not_found` when there is none of them.
+ * @throws {ProxyError} `invalid_object` for a bad `--master` or KUBERNETES_SERVICE_HOST and _PORT; `not_found` when there is none of them.
  */
 export function resolveAccess(options: AccessOptions): KubeAccess {
   const { env, master } = options;
-  if (master !== undefined && !(URL.canParse(master) && /^https?:/.test(master))) {
+  const anonymousServer = master === undefined ? undefined : serverAddress(master, false);
+  if (master !== undefined && anonymousServer === undefined) {
     throw new ProxyError("invalid_object", "--master is not an address", { object: master, hint: "write https://HOST:PORT" });
   }
   if (options.kubeconfig !== undefined) return new KubeconfigAccess([options.kubeconfig], master);
   const paths = kubeconfigPaths(env["KUBECONFIG"] ?? "");
   if (paths.length > 0) return new KubeconfigAccess(paths, master);
-  if (master !== undefined) return anonymousAccess(master);
-  const host = env["KUBERNETES_SERVICE_HOST"];
-  const port = env["KUBERNETES_SERVICE_PORT"];
-  if (host !== undefined && port !== undefined) {
+  if (anonymousServer !== undefined) return anonymousAccess(anonymousServer);
+  // Empty means absent, as in client-go.
+  const { KUBERNETES_SERVICE_HOST: host = "", KUBERNETES_SERVICE_PORT: port = "" } = env;
+  if (host !== "" && port !== "") {
     return new InClusterAccess(host, port, options.serviceAccountDir ?? serviceAccountDir(env));
   }
   const home = join(env["HOME"] ?? "/root", ".kube", "config");
@@ -56,7 +58,7 @@ function serviceAccountDir(env: AccessOptions["env"]): string {
   return existsSync(below) ? below : SERVICE_ACCOUNT_DIR;
 }
 
-function anonymousAccess(master: string): KubeAccess {
-  const endpoint = { server: new URL(master), headers: {}, tls: PLAIN_TLS, proxyUrl: undefined, login: undefined };
-  return { description: `--master ${master}`, endpoint: async () => endpoint, stamp: () => "", refresh: () => undefined };
+function anonymousAccess(server: URL): KubeAccess {
+  const endpoint = { server, headers: {}, tls: PLAIN_TLS, proxyUrl: undefined, login: undefined };
+  return { description: `--master ${server.origin}`, endpoint: async () => endpoint, stamp: () => "", refresh: () => undefined };
 }
