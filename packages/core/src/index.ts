@@ -58,6 +58,7 @@ export type {
 } from "./model/rows.ts";
 export { Waiters } from "./model/waiters.ts";
 export { RevisionLog } from "./model/revision-log.ts";
+export { precedes } from "./policy/endpoints.ts";
 export { lastingContext } from "./policy/lasting-node.ts";
 export { DEFAULT_SETTINGS, detectorFor } from "./policy/node-context.ts";
 export { createFeed, feedOf, NodeView } from "./state/node-view.ts";

@@ -40,8 +40,15 @@ describe("an address of a Service", () => {
   it.each<[string, readonly RawObject[], readonly RawObject[], string, FlowFate]>([
     ["R-41 its endpoint goes", dns([A, B]), dns([B]), ON_A, "forget"],
     ["R-41 its endpoint stops serving", dns([A, B]), dns([{ ...A, ...GONE }, B]), ON_A, "forget"],
-    ["R-41 its endpoint isn't ready, and isn't terminating", dns([A, B]), dns([{ ...A, ready: false, serving: true }, B]), ON_A, "forget"],
     ["R-42 another endpoint goes", dns([A, B]), dns([B]), ON_B, "keep"],
+    [
+      "R-42 its endpoint serves, and is neither ready nor terminating",
+      dns([A, B]),
+      dns([{ ...A, ready: false, serving: true }, B]),
+      ON_A,
+      "keep",
+    ],
+    ["R-42 its endpoint isn't ready, and says nothing of serving", dns([A]), dns([{ ...A, ready: false }]), ON_A, "keep"],
     ["R-42 its endpoint drains", dns([A, B]), dns([{ ...A, ...LEAVING }, B]), ON_A, "keep"],
     [
       "R-42 a policy that shuts its endpoint out",
@@ -87,6 +94,7 @@ describe("a node port", () => {
     ["R-43 the last endpoint goes", dns([A], NODE_PORT), dns([], NODE_PORT), ON_A, "forget"],
     ["R-43 the last endpoint goes, the flow is another's", dns([A], NODE_PORT), dns([], NODE_PORT), "10.1.9.9:5353", "keep"],
     ["R-44 it goes", dns([A], NODE_PORT), dns([A]), ON_A, "forget"],
+    ["R-45 another Service takes it over, without endpoints", dns([A], NODE_PORT), dns([], NODE_PORT, "dns2"), ON_A, "forget"],
     ["R-45 another Service takes it over", dns([A], NODE_PORT), dns([B], NODE_PORT, "dns2"), ON_A, "forget"],
   ])("%s", (_name, before, after, endpoint, expected) => expect(at(before, after, endpoint)).toBe(expected));
 

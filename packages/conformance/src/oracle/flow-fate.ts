@@ -1,4 +1,4 @@
-import { isServing } from "./pools.ts";
+import { keepsFlows } from "./pools.ts";
 import { sceneOf } from "./scene.ts";
 import type { Owner, Scene, RequestAddress } from "./scene.ts";
 import type { OracleRow } from "./read-services.ts";
@@ -36,16 +36,16 @@ function fateOfGivenUp(then: Scene, had: Owner | undefined, flow: Flow): FlowFat
 /** Rules R-41 to R-43 and R-45. */
 function fateOn(then: Scene, had: Owner | undefined, now: Scene, has: Owner, flow: Flow): FlowFate {
   if (serves(now, has.row, flow)) return "keep";
-  if (has.kind === "nodePort" && !now.endpointsOf(has.row).some(isServing)) {
-    // There, only flows to endpoints it had are its own for sure (rule R-43), and no others' are (rule R-45).
-    if (had?.row.key === has.row.key && serves(then, had.row, flow)) return "forget";
+  if (has.kind === "nodePort" && !now.endpointsOf(has.row).some(keepsFlows)) {
+    // There, only flows to endpoints of the row that had it are its own for sure (rules R-43 and R-45).
+    if (had !== undefined && serves(then, had.row, flow)) return "forget";
     return [had, has].some((owner) => owner !== undefined && knows(then, owner.row, flow)) ? "either" : "keep";
   }
   return isSame(then, had, now, has) ? "either" : "forget";
 }
 
 function serves(scene: Scene, row: OracleRow, flow: Flow): boolean {
-  return scene.endpointsOf(row).some((endpoint) => endpoint.text === flow.endpoint && isServing(endpoint));
+  return scene.endpointsOf(row).some((endpoint) => endpoint.text === flow.endpoint && keepsFlows(endpoint));
 }
 
 function knows(scene: Scene, row: OracleRow, flow: Flow): boolean {
@@ -58,7 +58,7 @@ function isSame(then: Scene, had: Owner | undefined, now: Scene, has: Owner): bo
 }
 
 function servingOf(scene: Scene, row: OracleRow): string {
-  const serving = scene.endpointsOf(row).filter(isServing);
+  const serving = scene.endpointsOf(row).filter(keepsFlows);
   return serving.map(({ text }) => text).join();
 }
 

@@ -31,9 +31,9 @@ export function poolsOf(endpoints: readonly OracleEndpoint[], node: OracleNode):
   return { cluster, local, hasUsable: cluster.hasUsable };
 }
 
-/** Whether an endpoint serves, wherever and under whatever policy. */
-export function isServing(endpoint: OracleEndpoint): boolean {
-  return endpoint.ready || isDraining(endpoint);
+/** Whether an endpoint keeps the flows it has, wherever it is and whatever the policies (rule R-42). */
+export function keepsFlows({ ready, serving }: OracleEndpoint): boolean {
+  return ready || serving;
 }
 
 function isDraining({ ready, serving, terminating }: OracleEndpoint): boolean {

@@ -28,8 +28,8 @@ export interface EndpointsOf {
 /** Finds the endpoints of a row, sorted by `ip:port`. */
 export type EndpointsFinder = (row: EndpointsOf) => readonly OracleEndpoint[];
 
-/** Read the slices of a family (rules R-11 to R-16). */
-export function readEndpoints(objects: readonly OracleObject[], family: IPFamily): EndpointsFinder {
+/** Read the slices of a family, for one node (rules R-11 to R-16). */
+export function readEndpoints(objects: readonly OracleObject[], family: IPFamily, nodeName: string): EndpointsFinder {
   const slices = new Map<string, SliceContent[]>();
   for (const slice of slicesOf(objects, family)) {
     const content = readSlice(slice, family);
@@ -41,7 +41,7 @@ export function readEndpoints(objects: readonly OracleObject[], family: IPFamily
   return (row) => {
     // Rule R-12: by name and protocol.
     const key = `${row.namespace}/${row.service}:${row.portName}/${row.protocol}`;
-    const endpoints = found.get(key) ?? merge(slices.get(`${row.namespace}/${row.service}`) ?? [], row);
+    const endpoints = found.get(key) ?? merge(slices.get(`${row.namespace}/${row.service}`) ?? [], row, nodeName);
     found.set(key, endpoints);
     return endpoints;
   };
@@ -51,12 +51,15 @@ export function readEndpoints(objects: readonly OracleObject[], family: IPFamily
 interface SliceContent {
   /** `namespace/service`. */
   readonly owner: string;
+  /** When its last change was triggered; 0: it doesn't say. */
+  readonly triggeredMs: number;
   readonly ports: readonly { readonly portName: string; readonly protocol: Protocol; readonly number: number }[];
   readonly endpoints: readonly Omit<OracleEndpoint, "text">[];
 }
 
 const readSlice: (slice: OracleObject, family: IPFamily) => SliceContent = remember((slice, family) => ({
   owner: `${nameOf(slice)?.namespace}/${serviceOf(slice)}`,
+  triggeredMs: Date.parse(textAt(slice, "metadata", "annotations", "endpoints.kubernetes.io/last-change-trigger-time")) || 0,
   ports: listAt(slice, "ports").flatMap((port) => {
     const portName = at(port, "name");
     const protocol = protocolAt(port);
@@ -68,19 +71,32 @@ const readSlice: (slice: OracleObject, family: IPFamily) => SliceContent = remem
   endpoints: listAt(slice, "endpoints").flatMap((raw) => readEndpoint(raw, family) ?? []),
 }));
 
-/** Rule R-15; of several that are not terminating the last one counts, slices in the order of their names. */
-function merge(slices: readonly SliceContent[], { portName, protocol }: EndpointsOf): readonly OracleEndpoint[] {
-  const known = new Map<string, OracleEndpoint>();
+/** Rule R-15: the better conditions, then this node, then the newer change, then the last one, slices in the order of their names. */
+function merge(slices: readonly SliceContent[], { portName, protocol }: EndpointsOf, nodeName: string): readonly OracleEndpoint[] {
+  const known = new Map<string, { readonly endpoint: OracleEndpoint; readonly order: readonly number[] }>();
   for (const slice of slices) {
     for (const port of slice.ports) {
       if (port.portName !== portName || port.protocol !== protocol) continue;
       for (const endpoint of slice.endpoints) {
         const text = hostPort(endpoint.ip, port.number);
-        if (!known.has(text) || !endpoint.terminating) known.set(text, { ...endpoint, text });
+        const isHere = nodeName !== "" && endpoint.nodeName === nodeName;
+        const order = [conditionsRank(endpoint), isHere ? 1 : 0, slice.triggeredMs];
+        const before = known.get(text)?.order ?? [];
+        if (firstDifference(order, before) >= 0) known.set(text, { endpoint: { ...endpoint, text }, order });
       }
     }
   }
-  return [...known.values()].toSorted((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : 0));
+  const endpoints = [...known.values()].map(({ endpoint }) => endpoint);
+  return endpoints.toSorted((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : 0));
+}
+
+function conditionsRank({ ready, serving, terminating }: Omit<OracleEndpoint, "text">): number {
+  if (ready) return terminating ? 2 : 3;
+  return serving && terminating ? 1 : 0;
+}
+
+function firstDifference(a: readonly number[], b: readonly number[]): number {
+  return a.map((one, index) => one - (b[index] ?? 0)).find((difference) => difference !== 0) ?? 0;
 }
 
 /** Slices of a family that say whose they are, by name (rule R-11). */

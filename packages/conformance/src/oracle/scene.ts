@@ -49,7 +49,7 @@ export const sceneOf: (world: OracleWorld, family: IPFamily) => Scene = remember
 function see(world: OracleWorld, family: IPFamily): Scene {
   const { capabilities } = world;
   const node = readNode(world, family);
-  const endpointsOf = readEndpoints(world.objects, family);
+  const endpointsOf = readEndpoints(world.objects, family, node.name);
   // Rule R-56: what the backend can't do has no row.
   const all = capabilities[family] === true ? readServices(world.objects, family) : [];
   const rows = all.filter((row) => capabilities[row.protocol] === true).map((row) => withinAllowed(row, world.allowedAddresses));

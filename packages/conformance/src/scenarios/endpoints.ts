@@ -240,6 +240,27 @@ export const ENDPOINTS: readonly Scenario[] = [
       },
     ],
   })),
+  ...(["1", "2"] as const).map((suffix): Scenario => ({
+    name: `of two entries for one endpoint the ready one counts, then the one here, in slice ${suffix} of 2`,
+    rules: ["R-15", "R-22"],
+    subtleties: [15],
+    steps: [
+      {
+        say: "a virtual machine moved: its slice of before isn't ready",
+        put: [
+          service("web", { number: 1, ways: WAYS, spec: { internalTrafficPolicy: "Local" } }),
+          ...slices("web", ["pod-1-1"], suffix),
+          ...slices("web", [{ on: "pod-1-1", nodeName: "node2", ready: false, serving: false }], suffix === "1" ? "2" : "1"),
+        ],
+        probes: asks("pod-1-2", "web clusterIP", "pod-1-1 saw pod-1-2"),
+      },
+      {
+        say: "both are ready",
+        put: slices("web", [{ on: "pod-1-1", nodeName: "node2" }], suffix === "1" ? "2" : "1"),
+        probes: asks("pod-1-2", "web clusterIP", "pod-1-1 saw pod-1-2"),
+      },
+    ],
+  })),
   {
     name: "an endpoint is here when its node name says so",
     rules: ["R-16", "R-22", "R-30"],

@@ -31,12 +31,8 @@ const CHANGES: readonly (readonly [string, readonly (string | EndpointOn)[], Flo
   ["another one comes", ["pod-1-1", "pod-2-1"], "remembered", "pod-1-1 pod-2-1"],
   ["it leaves while another one serves", [{ on: "pod-1-1", ...LEAVING }, "pod-2-1"], "remembered", "pod-2-1"],
   ["it leaves and is all there is", [{ on: "pod-1-1", ...LEAVING }], "remembered", "pod-1-1"],
-  [
-    "it is neither ready nor terminating, whatever serving says",
-    [{ on: "pod-1-1", ready: false, serving: true }, "pod-2-1"],
-    "forgotten",
-    "pod-2-1",
-  ],
+  ["it serves and is neither ready nor terminating", [{ on: "pod-1-1", ready: false, serving: true }, "pod-2-1"], "remembered", "pod-2-1"],
+  ["it isn't ready, and says nothing of serving", [{ on: "pod-1-1", ready: false }, "pod-2-1"], "remembered", "pod-2-1"],
   ["it ends", [{ on: "pod-1-1", ready: false, serving: false, terminating: true }, "pod-2-1"], "forgotten", "pod-2-1"],
   ["it is neither ready nor serving", [{ on: "pod-1-1", ready: false, serving: false }, "pod-2-1"], "forgotten", "pod-2-1"],
   ["another one takes its place", ["pod-2-1"], "forgotten", "pod-2-1"],
@@ -200,6 +196,38 @@ export const UDP_FLOWS: readonly Scenario[] = [
         put: [service("web", { number: 1, spec: { ports: servicePorts({ name: "a", port: 80 }) } })],
         flows: [...expectAll("remembered", ["a"]), ...expectAll("forgotten", ["b"])],
         probes: asks("client2", "web clusterIP", "refused", { port: 81 }),
+      },
+    ],
+  },
+  {
+    name: "UDP flows to an endpoint are remembered when it serves, isn't ready and no other is left",
+    rules: ["R-42"],
+    subtleties: [20],
+    // A proxy with sockets of its own refuses by closing the socket, for clients with a flow, too.
+    needs: ["clientAddress"],
+    ...UDP,
+    steps: [
+      { say: "flows to a single endpoint", put: [WEB, ...slices("web", ["pod-1-1"])], probes: keepFlows("pod-1-1") },
+      {
+        say: "it isn't ready, as a mirrored slice has it",
+        put: slices("web", [{ on: "pod-1-1", ready: false }]),
+        flows: expectAll("remembered"),
+        probes: asks("client2", ["web clusterIP", "web nodePort@node1"], "refused"),
+      },
+    ],
+  },
+  {
+    name: "UDP flows are forgotten when their port is renamed and has no endpoints then",
+    rules: ["R-43", "R-45"],
+    subtleties: [20],
+    ...UDP,
+    steps: [
+      { say: "flows to a single endpoint", put: [WEB, ...slices("web", ["pod-1-1"])], probes: keepFlows("pod-1-1") },
+      {
+        say: "the Service's port has another name, the slices' not yet",
+        put: [service("web", { number: 1, ways: WAYS, spec: { ports: servicePorts({ name: "new", port: 80, nodePort: nodePortOf(1) }) } })],
+        flows: expectAll("forgotten"),
+        probes: asks("client2", ["web clusterIP", "web nodePort@node1"], "refused"),
       },
     ],
   },

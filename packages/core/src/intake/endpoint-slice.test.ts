@@ -39,11 +39,37 @@ describe("R-11 slices that count", () => {
     ["no labels", {}],
     ["empty", { labels: { "kubernetes.io/service-name": "" } }],
     ["hostile", { labels: { "kubernetes.io/service-name": "cart\n}" } }],
+    ["Kubernetes' own", { labels: { "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io" } }],
+    [
+      "another system's with a bad name",
+      { labels: { "kubernetes.io/service-name": "A B", "endpointslice.kubernetes.io/managed-by": "x" } },
+    ],
     ["number", { labels: { "kubernetes.io/service-name": 7 } }],
   ])("a slice without the name of its Service is reported: %s", (_name, metadata) => {
     const { slice, what } = faulty({ ...rawSlice("cart", [pod]), metadata: { namespace: "shop", name: "cart-1", ...metadata } });
     expect(slice).toBeUndefined();
     expect(what).toMatch(/no usable service label/);
+  });
+});
+
+describe("R-11 slices that other systems keep for themselves", () => {
+  it.each([
+    ["a Multi-Cluster Service's", { "multicluster.kubernetes.io/service-name": "web" }],
+    ["another manager's", { "endpointslice.kubernetes.io/managed-by": "gateway.example.org" }],
+    [
+      "of both",
+      { "multicluster.kubernetes.io/service-name": "web", "endpointslice.kubernetes.io/managed-by": "lighthouse-agent.submariner.io" },
+    ],
+  ])("are ignored without a report: %s", (_name, labels) => {
+    const { slice, issues } = readRaw({ ...rawSlice("cart", [pod]), metadata: { namespace: "shop", name: "cart-1", labels } });
+    expect({ slice, issues }).toEqual({ slice: undefined, issues: [] });
+  });
+
+  it("count where they name a Service", () => {
+    const labels = { "kubernetes.io/service-name": "cart", "endpointslice.kubernetes.io/managed-by": "gateway.example.org" };
+    const { slice, issues } = readRaw({ ...rawSlice("cart", [pod]), metadata: { namespace: "shop", name: "cart-1", labels } });
+    expect(slice?.endpoints).toHaveLength(1);
+    expect(issues).toEqual([]);
   });
 });
 

@@ -6,6 +6,8 @@ import { isObject, isPort, listField, objectField, objectsField, protocolOf, tex
 import type { Findings, ObjectName, Raw } from "./fields.ts";
 
 const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
+const MANAGED_BY_LABEL = "endpointslice.kubernetes.io/managed-by";
+const MULTICLUSTER_LABEL = "multicluster.kubernetes.io/service-name";
 const TRIGGER_ANNOTATION = "endpoints.kubernetes.io/last-change-trigger-time";
 const NO_HINTS: readonly string[] = [];
 
@@ -22,7 +24,8 @@ export interface SliceReading {
 /**
  * Reduce a discovery.k8s.io/v1 EndpointSlice to what a proxy reads.
  *
- * Edges: FQDN slices give undefined in silence, slices without the service-name label with a finding; ports without a
+ * Edges: FQDN slices, and slices without the service-name label that another system keeps for itself, give undefined without a finding; other slices
+ * without the label with one; ports without a
  * name or number and endpoints without a usable address are skipped; only an endpoint's first address is read. What is equal in `before`, the
  * slice as it was, stays the same object, and `before` itself where all is.
  * @source kube-proxy pkg/proxy/endpointslicecache.go; rules R-11 to R-16
@@ -41,8 +44,10 @@ export function readEndpointSlice(
     return undefined;
   }
   const metadata = objectField(raw, "metadata");
-  const service = textField(objectField(metadata, "labels"), SERVICE_NAME_LABEL) ?? "";
+  const labels = objectField(metadata, "labels");
+  const service = textField(labels, SERVICE_NAME_LABEL) ?? "";
   if (!isDNSName(service)) {
+    if (service === "" && isOfAnotherSystem(labels)) return undefined;
     findings.add("no usable service label, the slice is skipped", service, `set the label ${SERVICE_NAME_LABEL}`);
     return undefined;
   }
@@ -57,6 +62,12 @@ export function readEndpointSlice(
     triggeredMs: timeOf(objectField(metadata, "annotations")[TRIGGER_ANNOTATION]),
   };
   return withEqual(known, slice);
+}
+
+/** Multi-Cluster Services and gateways keep slices of their own, which no service proxy is meant to use. */
+function isOfAnotherSystem(labels: Raw): boolean {
+  const manager = textField(labels, MANAGED_BY_LABEL) ?? "";
+  return labels[MULTICLUSTER_LABEL] !== undefined || (manager !== "" && !manager.endsWith("controller.k8s.io"));
 }
 
 function readPort(raw: Raw, findings: Findings, intern: Intern): readonly SlicePort[] {

@@ -2,9 +2,11 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { endpointsFor } from "./endpoints.ts";
 import type { PortEndpoints } from "./endpoints.ts";
-import { rawSlice } from "../testing/objects.ts";
+import { rawService, rawSlice } from "../testing/objects.ts";
 import type { RawObject } from "../testing/objects.ts";
-import type { Protocol } from "../model/api-objects.ts";
+import type { Protocol, Service } from "../model/api-objects.ts";
+import { localizedParts, partsFor } from "./service-rows.ts";
+import type { ServiceParts } from "./service-rows.ts";
 import { Store } from "../state/store.ts";
 
 function merged(
@@ -60,6 +62,58 @@ describe("R-15 one ip:port is one endpoint", () => {
     ["two terminating ones", [slice("a", goes), slice("b", goes)], ["10.1.1.1:8080 going"]],
     ["written differently", [slice("a", { ip: "10.1.1.1" }), slice("b", { ip: "010.001.001.001" })], ["10.1.1.1:8080"]],
   ])("%s", (_name, slices, expected) => expect(texts(merged(slices))).toEqual(expected));
+
+  /** How an entry's conditions may be, the better before the worse. */
+  const RANKS = [
+    { ready: true },
+    { ready: true, terminating: true },
+    { ready: false, serving: true, terminating: true },
+    { ready: false, serving: true },
+  ] as const;
+  const NAMES = [
+    ["a", "b"],
+    ["b", "a"],
+  ] as const;
+  const RANK_PAIRS = RANKS.slice(1).flatMap((worse, index) =>
+    NAMES.map(([first, second]) => ({ better: RANKS[index] as object, worse, first, second })),
+  );
+  it.each(RANK_PAIRS)("$better in slice $first comes before $worse in $second, wherever both are", ({ better, worse, first, second }) => {
+    const here = slice(second, { ip: "10.1.1.1", node: "node1", ...worse });
+    const found = merged([slice(first, { ip: "10.1.1.1", node: "node2", ...better }), here]);
+    expect(found.endpoints).toHaveLength(1);
+    expect(found.endpoints[0]).toMatchObject({ nodeName: "node2", terminating: false, ...better });
+  });
+
+  const T1 = "2026-01-01T10:00:00Z";
+  const T2 = "2026-01-01T10:00:05Z";
+  const on = (name: string, node: string, triggered: string): RawObject =>
+    rawSlice("cart", [{ ip: "10.1.1.1", node }], { name, triggered });
+  it.each(NAMES)("a tie goes to this node's entry, then to the newer change: slices %s and %s", (first, second) => {
+    const nodeOf = (...slices: readonly RawObject[]): unknown =>
+      merged(slices).endpoints.map(({ nodeName, isLocal }) => [nodeName, isLocal]);
+    expect(nodeOf(on(first, "node1", T1), on(second, "node2", T2))).toEqual([["node1", true]]);
+    expect(nodeOf(on(first, "node3", T1), on(second, "node2", T2))).toEqual([["node2", false]]);
+  });
+
+  it("a tie goes to each node's own entry where one table serves all nodes", () => {
+    const store = new Store();
+    store.upsert("Service", rawService("cart", {}));
+    for (const raw of [
+      on("a", "node1", T1),
+      on("b", "node2", T2),
+      rawSlice("cart", [{ ip: "10.1.1.1", node: "node3", ready: false }], { name: "c" }),
+    ])
+      store.upsert("EndpointSlice", raw);
+    const service = store.service("shop/cart") as Service;
+    const shared = partsFor(service, store.slices("shop/cart"), "IPv4", "") as ServiceParts;
+    for (const node of ["node1", "node2", "node3"]) {
+      const { portEndpoints } = partsFor(service, store.slices("shop/cart"), "IPv4", node) as ServiceParts;
+      expect(localizedParts(shared, node).portEndpoints.map(({ endpoints }) => endpoints)).toEqual(
+        portEndpoints.map(({ endpoints }) => endpoints),
+      );
+    }
+    expect(localizedParts(shared, "node1").portEndpoints[0]?.endpoints).toMatchObject([{ nodeName: "node1", isLocal: true }]);
+  });
 
   it("another port is another endpoint", () => {
     const ports = [

@@ -7,6 +7,8 @@ export interface PortEndpoints {
   readonly endpoints: readonly Endpoint[];
   /** What slices say of each of them, in the same order: it has the hints that topology looks at. */
   readonly entries: readonly SliceEndpoint[];
+  /** Entries that lost their ip:port on a tie, and win it on their own node, in order of precedence; nearly always none. */
+  readonly rivals: readonly Rival[];
   /** The number of all of them; 0 where slices may have different ones. */
   readonly port: number;
   /** Endpoints on this node are local; "": none is. */
@@ -19,17 +21,27 @@ export interface PortEndpoints {
 interface Candidate {
   readonly entry: SliceEndpoint;
   readonly port: number;
+  /** When the slice says that its last change was triggered. */
+  readonly triggeredMs: number | undefined;
 }
+
+/** An entry that is the endpoint on its own node only. */
+export interface Rival {
+  /** Which endpoint. */
+  readonly index: number;
+  readonly entry: SliceEndpoint;
+}
+
+const NO_RIVALS: readonly Rival[] = [];
 
 /**
  * Merge the slices of a Service into the endpoints of one of its ports.
  *
  * Shape: unique by ip:port and sorted by it (byte order of the text). Endpoints of `before`, what this gave last, stay the same objects where their
  * entries are, and `before` itself where nothing is new: of a thousand endpoints one change makes one, and the others are not even looked at.
- * Edges: slices of the other family contribute nothing; ports match by name and protocol, never by number. Of two
- * entries with one ip:port the first (slices in order of their names) stays unless a later one is not terminating: a
- * pod's address may be reused while its last owner still terminates.
- * @source kube-proxy endpointslicecache.go addEndpoints; rules R-12, R-15
+ * Edges: slices of the other family contribute nothing; ports match by name and protocol, never by number. Of several entries with one ip:port
+ * {@link precedes} says which one counts: an address is reused, a virtual machine moves, an endpoint is in two slices for a moment.
+ * @source kube-proxy endpointslicecache.go addEndpoints, which decides by "terminating" only; rules R-12, R-15
  */
 export function endpointsFor(
   slices: ReadonlyMap<string, EndpointSlice>,
@@ -47,13 +59,52 @@ export function endpointsFor(
     if (isAscending(only.entries)) {
       const { entries, port: number } = only;
       const endpoints = madeOf(entries, () => number, nodeName, known);
-      return { endpoints, entries, port: number, nodeName, hasUsable: entries.some(isUsable) };
+      return { endpoints, entries, rivals: NO_RIVALS, port: number, nodeName, hasUsable: entries.some(isUsable) };
     }
   }
-  const sorted = sortedUnique(found.flatMap(({ entries, port: number }) => entries.map((entry) => ({ entry, port: number }))));
-  const entries = sorted.map(({ entry }) => entry);
-  const endpoints = madeOf(entries, (index) => (sorted[index] as Candidate).port, nodeName, known);
-  return { endpoints, entries, port: 0, nodeName, hasUsable: entries.some(isUsable) };
+  const groups = sortedGroups(found.flatMap(({ entries, ...at }) => entries.map((entry) => ({ entry, ...at }))));
+  const chosen = groups.map((group) => group.reduce((best, next) => (precedes(best, next, nodeName) ? best : next)));
+  const entries = chosen.map(({ entry }) => entry);
+  const endpoints = madeOf(entries, (index) => (chosen[index] as Candidate).port, nodeName, known);
+  return { endpoints, entries, rivals: rivalsOf(groups, chosen), port: 0, nodeName, hasUsable: entries.some(isUsable) };
+}
+
+/**
+ * Make the endpoints on a node local, of a port's in which none is; the others stay the same objects.
+ */
+export function localized(port: PortEndpoints, nodeName: string): PortEndpoints {
+  const endpoints = port.endpoints.map((one) => (one.nodeName === nodeName ? { ...one, isLocal: true } : one));
+  const entries = port.rivals.length === 0 ? port.entries : [...port.entries];
+  for (const { index, entry } of port.rivals) {
+    const endpoint = endpoints[index] as Endpoint;
+    if (endpoint.isLocal || entry.nodeName !== nodeName) continue;
+    endpoints[index] = endpointOf(entry, endpoint.port, nodeName);
+    (entries as SliceEndpoint[])[index] = entry;
+  }
+  return { ...port, endpoints, entries, nodeName };
+}
+
+/**
+ * Whether the first of two entries with one ip:port is the endpoint: by its conditions, then because it is on this node, then because its slice's change
+ * is the newer one. Of equal ones it is the second.
+ * @source rule R-15
+ */
+export function precedes(a: Omit<Candidate, "port">, b: Omit<Candidate, "port">, nodeName: string): boolean {
+  const byRank = rankOf(a.entry) - rankOf(b.entry);
+  if (byRank !== 0) return byRank > 0;
+  const byNode = Number(isOn(a.entry, nodeName)) - Number(isOn(b.entry, nodeName));
+  if (byNode !== 0) return byNode > 0;
+  return (a.triggeredMs ?? 0) > (b.triggeredMs ?? 0);
+}
+
+/** The better an entry's conditions, the higher. */
+function rankOf({ ready, serving, terminating }: SliceEndpoint): number {
+  if (ready) return terminating ? 2 : 3;
+  return serving && terminating ? 1 : 0;
+}
+
+function isOn(entry: SliceEndpoint, nodeName: string): boolean {
+  return nodeName !== "" && entry.nodeName === nodeName;
 }
 
 /** The entries of all slices that have the port, with its number there. */
@@ -61,12 +112,13 @@ function matching(
   slices: ReadonlyMap<string, EndpointSlice>,
   port: { readonly name: string; readonly protocol: Protocol },
   family: IPFamily,
-): readonly { readonly entries: readonly SliceEndpoint[]; readonly port: number }[] {
-  const found: { entries: readonly SliceEndpoint[]; port: number }[] = [];
+): readonly (Omit<Candidate, "entry"> & { readonly entries: readonly SliceEndpoint[] })[] {
+  const found: (Omit<Candidate, "entry"> & { readonly entries: readonly SliceEndpoint[] })[] = [];
   for (const slice of inNameOrder(slices)) {
     if (slice.family !== family || slice.endpoints.length === 0) continue;
     for (const { name, protocol, port: number } of slice.ports) {
-      if (name === port.name && protocol === port.protocol) found.push({ entries: slice.endpoints, port: number });
+      if (name !== port.name || protocol !== port.protocol) continue;
+      found.push({ entries: slice.endpoints, port: number, triggeredMs: slice.triggeredMs });
     }
   }
   return found;
@@ -80,13 +132,22 @@ function isAscending(entries: readonly SliceEndpoint[]): boolean {
   return true;
 }
 
-function sortedUnique(candidates: readonly Candidate[]): readonly Candidate[] {
-  const found = new Map<string, Candidate>();
-  for (const next of candidates) {
-    const key = hostPort(next.entry.ip, next.port);
-    if (!found.has(key) || !next.entry.terminating) found.set(key, next);
+/** Candidates by ip:port, sorted by it. */
+function sortedGroups(candidates: readonly Candidate[]): readonly (readonly Candidate[])[] {
+  const found = Map.groupBy(candidates, ({ entry, port }) => hostPort(entry.ip, port));
+  return [...found.keys()].sort().map((key) => found.get(key) as Candidate[]);
+}
+
+function rivalsOf(groups: readonly (readonly Candidate[])[], chosen: readonly Candidate[]): readonly Rival[] {
+  const rivals: Rival[] = [];
+  for (const [index, group] of groups.entries()) {
+    if (group.length === 1) continue;
+    const { entry: winner } = chosen[index] as Candidate;
+    const others = group.filter(({ entry }) => rankOf(entry) === rankOf(winner) && entry.nodeName !== winner.nodeName);
+    for (const { entry } of others.sort((a, b) => (precedes(a, b, "") ? -1 : 1)))
+      if (entry.nodeName !== undefined) rivals.push({ index, entry });
   }
-  return [...found.keys()].sort().map((key) => found.get(key) as Candidate);
+  return rivals.length === 0 ? NO_RIVALS : rivals;
 }
 
 function madeOf(
@@ -104,10 +165,13 @@ function madeOf(
     const same = known[at] === entry ? before?.endpoints[at] : undefined;
     if (known[at]?.ip === entry.ip) at++;
     if (same !== undefined && (before?.port === port || same.port === port)) return same;
-    const { ip, ready, serving, terminating } = entry;
-    const isLocal = nodeName !== "" && entry.nodeName === nodeName;
-    return { ip, port, nodeName: entry.nodeName, isLocal, ready, serving, terminating };
+    return endpointOf(entry, port, nodeName);
   });
+}
+
+function endpointOf(entry: SliceEndpoint, port: number, nodeName: string): Endpoint {
+  const { ip, ready, serving, terminating } = entry;
+  return { ip, port, nodeName: entry.nodeName, isLocal: isOn(entry, nodeName), ready, serving, terminating };
 }
 
 function isUsable({ ready, serving, terminating }: SliceEndpoint): boolean {

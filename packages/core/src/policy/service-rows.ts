@@ -1,8 +1,8 @@
 import { destinationsFor } from "./destinations.ts";
-import { endpointsFor } from "./endpoints.ts";
+import { endpointsFor, localized } from "./endpoints.ts";
 import type { PortEndpoints } from "./endpoints.ts";
 import { isEqual, withEqual } from "../model/equal.ts";
-import type { Endpoint, NodeContext, ServicePort } from "../model/rows.ts";
+import type { NodeContext, ServicePort } from "../model/rows.ts";
 import { rowKey } from "../model/names.ts";
 import type { EndpointSlice, IPFamily, Service, ServiceAddresses, ServicePortSpec, SliceEndpoint } from "../model/api-objects.ts";
 import { poolsFor } from "./topology.ts";
@@ -122,9 +122,7 @@ function hasSameRules({ row, endpoints }: KnownPort, pools: Pick<Pools, "cluster
 
 /** Make the endpoints on a node local, of parts in which none is; the others stay the same objects. */
 export function localizedParts(parts: ServiceParts, nodeName: string): ServiceParts {
-  const localized = (endpoint: Endpoint): Endpoint => (endpoint.nodeName === nodeName ? { ...endpoint, isLocal: true } : endpoint);
-  const portEndpoints = parts.portEndpoints.map((port) => ({ ...port, endpoints: port.endpoints.map(localized), nodeName }));
-  return { ...parts, portEndpoints };
+  return { ...parts, portEndpoints: parts.portEndpoints.map((port) => localized(port, nodeName)) };
 }
 
 /** Tell whether parts of the same Service make the same rows on every node. */
@@ -139,7 +137,7 @@ export function isSameParts(a: ServiceParts | undefined, b: ServiceParts | undef
 /** Tell whether a port's endpoints are the same, and the hints for nodes and zones. */
 function isSameOnNodes(a: PortEndpoints, b: PortEndpoints): boolean {
   if (a === b) return true;
-  if (!isEqual(a.endpoints, b.endpoints)) return false;
+  if (!isEqual(a.endpoints, b.endpoints) || !isEqual(a.rivals, b.rivals)) return false;
   return a.entries.every((entry, index) => {
     const other = b.entries[index] as SliceEndpoint;
     return entry === other || (isEqual(entry.zoneHints, other.zoneHints) && isEqual(entry.nodeHints, other.nodeHints));

@@ -24,7 +24,14 @@ function portOf(shorts: readonly Short[]): PortEndpoints {
     };
   });
   const hasUsable = all.some(({ endpoint }) => endpoint.ready || (endpoint.serving && endpoint.terminating));
-  return { endpoints: all.map(({ endpoint }) => endpoint), entries: all.map(({ entry }) => entry), port: 80, nodeName: "node1", hasUsable };
+  return {
+    endpoints: all.map(({ endpoint }) => endpoint),
+    entries: all.map(({ entry }) => entry),
+    rivals: [],
+    port: 80,
+    nodeName: "node1",
+    hasUsable,
+  };
 }
 
 const BOTH: PoolQuestion = { nodeName: "node1", zone: "a", usesCluster: true, usesLocal: true };

@@ -35,7 +35,9 @@ export class ServiceVersion {
     this.parts = parts;
     this.lost = lost;
     this.rowKeys = rowKeysOf(parts);
-    const all = portEndpoints.flatMap(({ entries }) => entries);
+    const all = portEndpoints.flatMap(({ entries, rivals }) =>
+      rivals.length === 0 ? entries : [...entries, ...rivals.map(({ entry }) => entry)],
+    );
     this.nodeNames = setOf(all.flatMap(({ nodeName = "", nodeHints }) => (nodeHints.length === 0 ? nodeName : [nodeName, ...nodeHints])));
     this.#zones = setOf(all.flatMap(({ zoneHints }) => zoneHints));
     const ranges = addresses.loadBalancerIPs.length > 0 ? addresses.sourceRanges : [];

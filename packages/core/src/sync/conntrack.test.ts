@@ -30,12 +30,6 @@ describe("R-41 flows to endpoints that no longer serve", () => {
   it.each([
     ["one of two goes", row([A, B]), row([B]), ["10.96.0.1:53 keep[10.1.1.2:5353]"]],
     ["it stops serving", row([A, B]), row([{ ...A, ready: false, serving: false }, B]), ["10.96.0.1:53 keep[10.1.1.2:5353]"]],
-    [
-      "it is neither ready nor terminating, whatever serving says",
-      row([A, B]),
-      row([{ ...A, ready: false, serving: true }, B]),
-      ["10.96.0.1:53 keep[10.1.1.2:5353]"],
-    ],
     ["replaced", row([A]), row([B]), ["10.96.0.1:53 keep[10.1.1.2:5353]"]],
     [
       "on every address",
@@ -52,6 +46,8 @@ describe("R-42 flows that are still right are let be", () => {
   it.each([
     ["nothing changed", row([A]), row([A])],
     ["terminating but serving", row([A, B]), row([{ ...A, ready: false, serving: true, terminating: true }, B])],
+    ["serving but not ready, and not terminating", row([A, B]), row([{ ...A, ready: false, serving: true }, B])],
+    ["not ready, and nothing said of serving, as a mirrored slice has it", row([A]), row([{ ...A, ready: false }])],
     ["the policy changed", row([A]), row([A], local)],
     ["an address without a flow of ours went", row([], EXTERNAL), row([])],
     ["a row without endpoints went", row([]), undefined],
@@ -124,6 +120,21 @@ describe("R-45 an address that moves to another row", () => {
       { before: undefined, after: taker },
     ]);
     expect(found).toEqual([{ protocol: "UDP", address: "198.51.100.1", port: 53, keep: ["10.1.1.2:5353"] }]);
+  });
+});
+
+describe("R-43 R-45 a port that is renamed is another row", () => {
+  const renamed = (endpoints: readonly EndpointShort[]): ServicePort => ({ ...row(endpoints, NODE_PORT), key: "shop/dns:new/UDP" });
+  it.each([
+    ["no endpoint is left: flows to the former ones go from the node port, too", [], "*:30053 keep[] only[10.1.1.1:5353,10.1.1.2:5353]"],
+    ["one is left", [B], "*:30053 keep[10.1.1.2:5353]"],
+  ])("%s", (_name, endpoints, expected) => {
+    const found = flowsToForget([
+      { before: row([A, B], NODE_PORT), after: undefined },
+      { before: undefined, after: renamed(endpoints) },
+    ]);
+    const texts = found.map(({ port, keep, only }) => `*:${port} keep[${keep.join()}]${only === undefined ? "" : ` only[${only.join()}]`}`);
+    expect(texts.filter((text) => text.includes("30053"))).toEqual([expected]);
   });
 });
 

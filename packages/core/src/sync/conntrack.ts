@@ -18,7 +18,8 @@ export interface RowChange {
 export function flowsToForget(changes: Iterable<RowChange>): readonly FlowFilter[] {
   const list = [...changes].filter(({ before, after }) => (after ?? before)?.name.protocol === "UDP");
   const owned = new Set(list.flatMap(({ after }) => (after?.destinations ?? []).map(destinationKey)));
-  return list.flatMap((change) => [...staleFlows(change), ...flowsOfGivenUp(change, owned)]);
+  const former = formerEndpoints(list);
+  return list.flatMap((change) => [...staleFlows(change, former), ...flowsOfGivenUp(change, owned)]);
 }
 
 /** Where rows answered, answer, or are about to: what flows there are judged by changes with them. Keys of {@link destinationKey}, UDP alone. */
@@ -37,23 +38,34 @@ export function destinationKey({ address, port }: Pick<Destination, "address" | 
 /**
  * Flows to what the row answers on that are answered by something else than an endpoint that still serves.
  *
- * Edges: ready or terminating, whatever the policies, counts as serving. A cluster, external or load-balancer IP is ours
- * altogether; on a node port without endpoints only flows to endpoints the row had go, the rest never were ours.
+ * Edges: an endpoint that is ready or serving stays, whatever the policies. A cluster, external or load-balancer IP is ours
+ * altogether; on a node port without endpoints only flows to endpoints of rows that had it go, the rest never were ours.
  * An unchanged destination gives nothing; a new one also frees clients that were talking into the void before it existed.
  * @source kube-proxy pkg/proxy/conntrack/cleanup.go; k/k#139628, #122740; rules R-41 to R-43
  */
-function staleFlows({ before, after }: RowChange): readonly FlowFilter[] {
+function staleFlows({ before, after }: RowChange, former: ReadonlyMap<string, readonly string[]>): readonly FlowFilter[] {
   const keep = servingEndpoints(after);
   const isSame = isEqual(servingEndpoints(before), keep);
-  const only = endpointsOf(before);
   const filters: FlowFilter[] = [];
   for (const destination of after?.destinations ?? []) {
     if (isSame && hasDestination(before, destination)) continue;
     const { address, port } = destination;
+    const only = former.get(destinationKey(destination)) ?? [];
     if (address !== "" || keep.length > 0) filters.push({ protocol: "UDP", address, port, keep });
     else if (only.length > 0) filters.push({ protocol: "UDP", address, port, keep, only });
   }
   return filters;
+}
+
+/** By node port: the endpoints of the rows that had it. A port that is renamed is another row. */
+function formerEndpoints(changes: readonly RowChange[]): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, readonly string[]>();
+  for (const { before } of changes) {
+    for (const destination of before?.destinations ?? []) {
+      if (destination.address === "") found.set(destinationKey(destination), endpointsOf(before));
+    }
+  }
+  return found;
 }
 
 /**
@@ -74,9 +86,7 @@ function endpointsOf(row: ServicePort | undefined): readonly string[] {
 
 function servingEndpoints(row: ServicePort | undefined): readonly string[] {
   if (row === undefined) return [];
-  return row.endpoints
-    .filter(({ ready, serving, terminating }) => ready || (serving && terminating))
-    .map(({ ip, port }) => hostPort(ip, port));
+  return row.endpoints.filter(({ ready, serving }) => ready || serving).map(({ ip, port }) => hostPort(ip, port));
 }
 
 function hasDestination(row: ServicePort | undefined, { address, port }: Destination): boolean {

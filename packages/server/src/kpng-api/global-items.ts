@@ -1,4 +1,5 @@
 import { globalv1, localv1 } from "@turnout/client/protocol";
+import { precedes } from "@turnout/core";
 import type { EndpointSlice, Node, ServicePort, SliceEndpoint } from "@turnout/core";
 import { joinFamilies, type Draft } from "./join-families.ts";
 import { makeItem, type Item } from "./kpng-item.ts";
@@ -75,23 +76,22 @@ interface GlobalDraft extends Draft {
 }
 
 /**
- * Take the endpoints out of slices. An address that is in two of them is there once for each number: as the first says, unless a
- * later one is not terminating.
- * @source core's endpointsFor
+ * Take the endpoints out of slices. An address that is in two of them is there once for each number, as core's `endpointsFor` chooses it.
  */
 function draftsOf(slices: readonly EndpointSlice[], shapes: readonly PortShape[]): readonly GlobalDraft[] {
-  const winners = new Map<string, { readonly slice: string; readonly endpoint: SliceEndpoint; readonly port: localv1.PortName }>();
+  const winners = new Map<string, { slice: string; entry: SliceEndpoint; port: localv1.PortName; triggeredMs: number | undefined }>();
   for (const slice of slices) {
     const ports = portsOf(slice, shapes);
     for (const endpoint of slice.endpoints) {
       for (const port of ports) {
         const id = `${endpoint.ip} ${port.Name} ${port.Port}`;
-        if (!winners.has(id) || !endpoint.terminating) winners.set(id, { slice: slice.name, endpoint, port });
+        const [before, next] = [winners.get(id), { slice: slice.name, entry: endpoint, port, triggeredMs: slice.triggeredMs }];
+        if (before === undefined || !precedes(before, next, "")) winners.set(id, next);
       }
     }
   }
   const drafts = new Map<SliceEndpoint, { readonly slice: string; readonly ports: localv1.PortName[] }>();
-  for (const { slice, endpoint, port } of winners.values()) {
+  for (const { slice, entry: endpoint, port } of winners.values()) {
     const draft = drafts.get(endpoint) ?? { slice, ports: [] };
     draft.ports.push(port);
     drafts.set(endpoint, draft);
