@@ -144,6 +144,18 @@ const CASES: readonly (Situation & { readonly finds: Readonly<Record<string, str
     finds: { "fault drops-device": "chain inet mine gate has the policy drop, and no rule accepts them" },
   },
   {
+    name: "no default route",
+    before: "ip link set eth0 up; ip addr add 192.0.2.1/24 dev eth0",
+    after: "ip addr flush dev eth0",
+    finds: { "risk no-default-route": "no default IPv4 route, and no other one for the service range" },
+  },
+  {
+    name: "a default route that refuses",
+    before: "ip link set eth0 up; ip addr add 192.0.2.1/24 dev eth0; ip route add unreachable default",
+    after: "ip route del unreachable default; ip addr flush dev eth0",
+    finds: { "risk no-default-route": "the route unreachable default" },
+  },
+  {
     name: "a proxy whose Node object is unknown",
     before: "true",
     after: "true",

@@ -53,25 +53,37 @@ export async function diagnoseHost(options: DoctorOptions, env: Environment): Pr
   const findings = bySeverity([
     ...backendFindings(backends, asked),
     ...severalInForce(proxies, running.status),
-    ...(survey === undefined ? [] : surveyFindings(survey, proxies, running)),
+    ...(survey === undefined ? [] : surveyFindings(survey, proxies, running, asked)),
   ]);
   const serving = running.status === undefined ? {} : { serving: running.status.backend };
   return { version: env.version, host: env.hostname, findings, backends, proxies, ...serving, ...(survey === undefined ? {} : { survey }) };
 }
 
-function surveyFindings(survey: HostSurvey, proxies: readonly FoundRules[], running: RunningAnswer): readonly Finding[] {
+function surveyFindings(
+  survey: HostSurvey,
+  proxies: readonly FoundRules[],
+  running: RunningAnswer,
+  asked: string | undefined,
+): readonly Finding[] {
   return [
     ...nobodyServes(proxies, survey),
     ...nobodyHere(proxies, survey),
     ...runningFindings(running, survey.writers),
-    ...diagnose(survey, knownProxy(running)),
+    ...diagnose(survey, knownProxy(running, asked)),
   ];
 }
 
-/** What the proxy that runs here says of itself; nothing, where none answers. */
-function knownProxy({ status }: RunningAnswer): KnownProxy {
-  const served = new Set((status?.families ?? []).filter(({ services }) => services > 0).map(({ family }) => family));
-  return { served, answersItself: status !== undefined && rulePlaces(status.backend).answersItself };
+/** What the proxy that runs here says of itself; where none answers, what the backend that was asked for would do. */
+function knownProxy({ status }: RunningAnswer, asked: string | undefined): KnownProxy {
+  const families = status?.families ?? [];
+  const { servesAtInput, answersItself, translatesAtDevices } = rulePlaces(status?.backend ?? asked ?? "");
+  return {
+    served: new Set(families.filter(({ services }) => services > 0).map(({ family }) => family)),
+    answersItself: status !== undefined && answersItself,
+    // Where the host has Services' addresses itself, or translates at sockets, no route is needed.
+    routesFirst: !servesAtInput && !answersItself && !translatesAtDevices,
+    serviceRanges: families.flatMap(({ serviceRanges = [] }) => serviceRanges),
+  };
 }
 
 /** Ask the proxy that runs here how it is, and where it does not answer who has its port. */

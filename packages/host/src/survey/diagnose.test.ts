@@ -1,5 +1,6 @@
 import { describe, expect, it, test } from "vitest";
 import { diagnose } from "./diagnose.ts";
+import { NO_PROXY } from "./finding.ts";
 import { findProcesses } from "./processes.ts";
 import type { HostSurvey } from "./survey.ts";
 import { writersOf } from "./writers.ts";
@@ -11,6 +12,7 @@ const HOST: HostSurvey = {
   deviceParameters: [{ name: "all", rpFilter: 0, forwards: true, routesLoopback: false }],
   devices: [],
   uplinks: [],
+  routes: undefined,
   addresses: [],
   tables: [],
   chains: [],
@@ -125,7 +127,7 @@ test("no forwarding of IPv6 is a fault where IPv6 Services are in force", () => 
   const off = { ...HOST, parameters: { forwardsIPv4: 1, forwardsIPv6: 0 } };
   const withAddress = { ...off, addresses: [{ ip: "fd00::2", prefixLength: 64, link: "up0" }] };
   const told = (host: HostSurvey, ...served: readonly ("IPv4" | "IPv6")[]): readonly string[] =>
-    diagnose(host, { served: new Set(served), answersItself: false }).map(({ severity, because }) => `${severity}: ${because}`);
+    diagnose(host, { ...NO_PROXY, served: new Set(served) }).map(({ severity, because }) => `${severity}: ${because}`);
   expect(told(off, "IPv4")).toEqual([]);
   expect(told(withAddress)).toEqual(["note: net.ipv6.conf.all.forwarding is 0, and up0 has fd00::2"]);
   expect(told(off, "IPv6")).toEqual(["fault: net.ipv6.conf.all.forwarding is 0, and the proxy serves IPv6 Services"]);
@@ -240,7 +242,9 @@ describe("where a process answers Services", () => {
     chains: [{ name: chain, policy, rules, isCut: false }],
   });
   const told = (found: Partial<HostSurvey>, answersItself: boolean): readonly string[] =>
-    diagnose({ ...HOST, ...found }, { served: new Set(["IPv4"]), answersItself }).map(({ severity, id }) => `${severity} ${id}`);
+    diagnose({ ...HOST, ...found }, { ...NO_PROXY, served: new Set(["IPv4"]), answersItself }).map(
+      ({ severity, id }) => `${severity} ${id}`,
+    );
 
   it.each<readonly [name: string, found: Partial<HostSurvey>, inKernel: string, byProcess: string]>([
     ["FORWARD drops", { iptables: [filterOf("FORWARD", "DROP")] }, "fault drops-forward", "risk drops-forward"],
@@ -267,7 +271,7 @@ describe("where a process answers Services", () => {
   });
 
   it("no rule about translated packets mends it", () => {
-    const [found] = diagnose({ ...HOST, iptables: [filterOf("INPUT", "DROP")] }, { served: new Set(), answersItself: true });
+    const [found] = diagnose({ ...HOST, iptables: [filterOf("INPUT", "DROP")] }, { ...NO_PROXY, answersItself: true });
     expect(found?.mend).toContain("iptables-legacy -t filter -I INPUT -p tcp --dport 30000:32767 -j ACCEPT");
     expect(found?.mend).not.toContain("DNAT");
   });
@@ -306,5 +310,58 @@ describe("devices that a chain drops", () => {
 
   it("are the uplink, too", () => {
     expect(found(["veth1", "veth2"], "lo", "veth1", "veth2")[0]?.what).toContain("leave by eth0");
+  });
+});
+
+describe("a host whose own programs find no route to Services", () => {
+  const address = (ip: string): HostSurvey["addresses"][number] => ({ ip, prefixLength: 24, link: "eth0" });
+  const route = (range: string, type = "unicast"): NonNullable<HostSurvey["routes"]>[number] => ({
+    range,
+    prefixLength: Number(range.split("/")[1]),
+    type,
+    device: "eth0",
+    nextHop: undefined,
+    metric: 0,
+  });
+  const LINK = route("192.0.2.0/24");
+  const ADDRESSES = [address("127.0.0.1"), address("192.0.2.1"), address("::1"), address("fe80::1"), address("2001:db8::1")];
+  type Row = readonly [name: string, routes: HostSurvey["routes"], proxy: Partial<typeof NO_PROXY>, because: string];
+  test.each<Row>([
+    ["no default route", [LINK], {}, "no default IPv4 route, and no other one for the service range"],
+    ["a default route", [LINK, route("0.0.0.0/0")], {}, ""],
+    ["an unreachable one", [LINK, route("0.0.0.0/0", "unreachable")], {}, "the route unreachable default"],
+    ["a blackhole", [LINK, route("0.0.0.0/0", "blackhole")], {}, "the route blackhole default"],
+    ["a prohibiting one", [LINK, route("0.0.0.0/0", "prohibit")], {}, "the route prohibit default"],
+    ["a route for the service range", [LINK, route("10.96.0.0/16")], { serviceRanges: ["10.96.0.0/16"] }, ""],
+    [
+      "one of two service ranges has a route",
+      [LINK, route("10.96.0.0/16")],
+      { serviceRanges: ["10.96.0.0/16", "10.97.0.0/16"] },
+      "no default IPv4 route, and no other one for 10.97.0.0/16",
+    ],
+    [
+      "a blackhole for the service range",
+      [route("0.0.0.0/0"), route("10.96.0.0/12", "blackhole")],
+      { serviceRanges: ["10.96.0.0/16"] },
+      "the route blackhole 10.96.0.0/12",
+    ],
+    ["IPv6 Services are not served", [route("0.0.0.0/0")], { served: new Set(["IPv4"] as const) }, ""],
+    [
+      "IPv6 Services are served",
+      [route("0.0.0.0/0")],
+      { served: new Set(["IPv4", "IPv6"] as const) },
+      "no default IPv6 route, and no other one for the service range",
+    ],
+    ["a backend that needs no route", [LINK], { routesFirst: false }, ""],
+    ["routes that could not be read", undefined, {}, ""],
+  ])("%s", (_name, routes, proxy, because) => {
+    const found = diagnose({ ...HOST, addresses: ADDRESSES, routes }, { ...NO_PROXY, ...proxy });
+    expect(found.map((one) => [one.id, one.severity, one.because])).toEqual(because === "" ? [] : [["no-default-route", "risk", because]]);
+  });
+
+  it("of IPv6 where it has no other addresses", () => {
+    const [found] = diagnose({ ...HOST, addresses: ADDRESSES.slice(2), routes: [], devices: [{ ...bridge, kind: "", name: "eth0" }] });
+    expect(found?.what).toContain("IPv6 cluster IPs");
+    expect(found?.mend).toMatch(/^ip -6 route add SERVICE-RANGE dev eth0, /);
   });
 });

@@ -4,6 +4,7 @@ import type { Finding, KnownProxy } from "./finding.ts";
 import { parameterFindings } from "./parameter-findings.ts";
 import { proxyFindings } from "./proxy-findings.ts";
 import { ruleFindings } from "./rule-findings.ts";
+import { routeFindings } from "./route-findings.ts";
 import type { HostSurvey } from "./survey.ts";
 
 /**
@@ -16,6 +17,7 @@ export function diagnose(survey: HostSurvey, proxy: KnownProxy = NO_PROXY): read
     ...proxyFindings(survey),
     ...parameterFindings(survey, proxy),
     ...deviceFindings(survey),
+    ...routeFindings(survey, proxy),
     ...ruleFindings(survey, proxy),
   ]);
 }

@@ -20,10 +20,14 @@ export interface KnownProxy {
   readonly served: ReadonlySet<IPFamily>;
   /** Its process answers itself: packets of Services are for this host, and are not translated. */
   readonly answersItself: boolean;
+  /** Programs of this host need a route to a Service's address before any rule translates it. */
+  readonly routesFirst: boolean;
+  /** Known service ranges of both families, as CIDRs; empty: unknown. */
+  readonly serviceRanges: readonly string[];
 }
 
 /** No proxy runs, or none that says what it does. */
-export const NO_PROXY: KnownProxy = { served: new Set(), answersItself: false };
+export const NO_PROXY: KnownProxy = { served: new Set(), answersItself: false, routesFirst: true, serviceRanges: [] };
 
 const ORDER = ["fault", "risk", "note"] as const;
 

@@ -9,6 +9,8 @@ import type { Netlink } from "../netlink/netlink.ts";
 import type { NftChain } from "../netlink/nft-chains.ts";
 import { hostSurveyFiles } from "./files.ts";
 import type { SurveyFiles } from "./files.ts";
+import { readHostRoutes } from "./host-routes.ts";
+import type { HostRoute } from "./host-routes.ts";
 import { listLegacyTables, listNftTables } from "./listed-iptables.ts";
 import type { IptablesTable } from "./listed-iptables.ts";
 import { isIptablesTable, listForeignChains } from "./listed-nft.ts";
@@ -48,6 +50,8 @@ export interface HostSurvey {
   readonly devices: readonly Device[];
   /** Devices by which there are routes to a next hop. */
   readonly uplinks: readonly string[];
+  /** Of the main table, both families; undefined: they could not be read. */
+  readonly routes: readonly HostRoute[] | undefined;
   /** Of both families. */
   readonly addresses: readonly HostAddress[];
   /** Tables of nft that are neither ours nor iptables', `FAMILY NAME`. */
@@ -125,6 +129,11 @@ export async function surveyHost(options: SurveyOptions, signal: AbortSignal): P
     deviceParameters: await readDeviceParameters(files),
     devices,
     uplinks: await readUplinks(files),
+    routes: await tried(
+      "routes",
+      async () => [...(await readHostRoutes(exec, "IPv4", signal)), ...(await readHostRoutes(exec, "IPv6", signal))],
+      undefined,
+    ),
     addresses,
     tables,
     chains: await tried("rules of nft", () => listForeignChains(foreign, exec, signal), []),

@@ -39,6 +39,8 @@ export interface FamilyStatus {
   /** Service ports with an address, but without an endpoint to send anybody to. */
   readonly rowsWithoutEndpoints: number;
   readonly endpoints: number;
+  /** Known service ranges; absent: none is known. */
+  readonly serviceRanges?: readonly string[];
   /** Of the host, in force. */
   readonly objects: number;
   /** How many came, the first one among them, which says everything; absent: an older proxy doesn't tell. */
@@ -123,6 +125,7 @@ function familyStatus(view: FamilyView, isHealthy: boolean, counted: CountedRows
     endpoints += Math.max(cluster.length, local.length);
     if (cluster.length + local.length === 0 && destinations.length > 0) rowsWithoutEndpoints += 1;
   }
+  const serviceRanges = view.context?.node.serviceCIDRs ?? [];
   const waiting = {
     sinceMs: pendingSinceMs ?? 0,
     rows: bounded(pendingSinceMs === undefined ? [] : view.waitingRows),
@@ -138,6 +141,7 @@ function familyStatus(view: FamilyView, isHealthy: boolean, counted: CountedRows
     rows: rows.size,
     rowsWithoutEndpoints,
     endpoints,
+    ...(serviceRanges.length === 0 ? {} : { serviceRanges }),
     objects: objectCount,
     changeSets: view.changeSets,
     ...(inForceSinceMs === undefined ? {} : { inForceSinceMs }),
