@@ -33,7 +33,7 @@ import { TABLE_OBJECT } from "./nft-table.ts";
 import type { EbpfObject, TableObject } from "./objects.ts";
 import { PacketHost } from "./packet-host.ts";
 import { readLook } from "./observe.ts";
-import { parseEbpfOptions } from "./options.ts";
+import { EBPF_OPTIONS, parseEbpfOptions } from "./options.ts";
 import type { EbpfFacts, EbpfOptions } from "./options.ts";
 import { PinnedMaps } from "./pinned-maps.ts";
 import { explainPlan, planDelta } from "./plan.ts";
@@ -77,6 +77,7 @@ export const ebpfModule: BackendModule<EbpfOptions, EbpfFacts, EbpfObject, Step,
     CAP_SYS_PTRACE: "find network namespaces of pods by their processes",
   },
   createWorld: createEbpfWorld,
+  options: EBPF_OPTIONS,
   parseOptions: parseEbpfOptions,
   probe: probeEbpf,
   open: (options, world) => Promise.resolve(new EbpfDataplane(options, world)),

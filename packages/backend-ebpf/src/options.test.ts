@@ -20,7 +20,7 @@ describe("options", () => {
       "max-services": 7,
       "max-sockets": 9,
       "opt-out-services": ["shop/cart"],
-      "opt-out-namespaces": "/run/netns/a",
+      "opt-out-namespaces": ["/run/netns/a"],
       cgroup: "/sys/fs/cgroup/kubepods",
       devices: ["eth*"],
       counters: true,

@@ -1,5 +1,5 @@
-import { ProxyError } from "@turnout/core/backend";
-import type { IPFamily, Plain } from "@turnout/core/backend";
+import { ProxyError, refuseUnknownOptions } from "@turnout/core/backend";
+import type { IPFamily, OptionKinds, Plain } from "@turnout/core/backend";
 import type { DeviceFact } from "./devices.ts";
 
 /** How many elements the maps may have. */
@@ -70,19 +70,20 @@ const SIZED_BY = {
 /** A map has at most so many elements here: its memory would be gigabytes beyond. */
 const SIZE_MAX = 16_777_216;
 
-const KNOWN = [
-  "max-services",
-  "max-endpoints",
-  "max-ranges",
-  "max-affinity",
-  "max-sockets",
-  "opt-out-services",
-  "opt-out-namespaces",
-  "cgroup",
-  "devices",
-  "counters",
-  "verifier-log",
-];
+/** What {@link parseEbpfOptions} takes. */
+export const EBPF_OPTIONS: OptionKinds = {
+  "max-services": "number",
+  "max-endpoints": "number",
+  "max-ranges": "number",
+  "max-affinity": "number",
+  "max-sockets": "number",
+  "opt-out-services": "list",
+  "opt-out-namespaces": "list",
+  cgroup: "text",
+  devices: "list",
+  counters: "switch",
+  "verifier-log": "text",
+};
 
 /**
  * Check options given by name.
@@ -91,9 +92,7 @@ const KNOWN = [
  * @throws {ProxyError} `invalid_object` naming the option.
  */
 export function parseEbpfOptions(raw: Readonly<Record<string, Plain>>): EbpfOptions {
-  const unknown = Object.keys(raw).find((name) => !KNOWN.includes(name));
-  if (unknown !== undefined)
-    throw new ProxyError("invalid_object", `unknown ebpf option ${JSON.stringify(unknown)}`, { hint: `known are ${KNOWN.join(", ")}` });
+  refuseUnknownOptions("ebpf", EBPF_OPTIONS, raw);
   return {
     sizes: {
       services: size(raw, "max-services", DEFAULT_SIZES.services),
@@ -142,9 +141,11 @@ function path(raw: Readonly<Record<string, Plain>>, name: string): string | unde
 
 function texts(raw: Readonly<Record<string, Plain>>, name: string, pattern: RegExp, what: string): readonly string[] {
   const value = raw[name] ?? [];
-  const all: readonly Plain[] = Array.isArray(value) ? value : [value];
-  return all.map((one) => {
+  const wrong = (found: Plain): ProxyError =>
+    new ProxyError("invalid_object", `${name} must be a list, each of it ${what}`, { object: JSON.stringify(found) });
+  if (!Array.isArray(value)) throw wrong(value);
+  return value.map((one: Plain) => {
     if (typeof one === "string" && one !== "" && pattern.test(one)) return one;
-    throw new ProxyError("invalid_object", `${name} must be a list, each of it ${what}`, { object: JSON.stringify(one) });
+    throw wrong(one);
   });
 }

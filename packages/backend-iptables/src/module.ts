@@ -29,7 +29,7 @@ import { parseCounts } from "./counts.ts";
 import { Leaver } from "./leaver.ts";
 import type { IptablesObject } from "./objects.ts";
 import { answersOnLoopback, parseSaved } from "./observe.ts";
-import { parseIptablesOptions } from "./options.ts";
+import { IPTABLES_OPTIONS, parseIptablesOptions } from "./options.ts";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
 import { iptablesMetrics } from "./numbers.ts";
 import { explainPlan, planDelta } from "./plan.ts";
@@ -64,6 +64,7 @@ export const iptablesModule: BackendModule<IptablesOptions, IptablesFacts, Iptab
     CAP_NET_RAW: "program legacy iptables",
   },
   createWorld: createIptablesWorld,
+  options: IPTABLES_OPTIONS,
   parseOptions: parseIptablesOptions,
   probe: probeIptables,
   open: (options, world) => Promise.resolve(openDataplane(options, world)),

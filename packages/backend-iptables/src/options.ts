@@ -1,5 +1,5 @@
-import { ProxyError } from "@turnout/core/backend";
-import type { IPFamily, Plain } from "@turnout/core/backend";
+import { ProxyError, refuseUnknownOptions } from "@turnout/core/backend";
+import type { IPFamily, OptionKinds, Plain } from "@turnout/core/backend";
 import type { IptablesVariant } from "@turnout/host/iptables";
 
 /** What this backend can be told. */
@@ -22,7 +22,12 @@ export interface IptablesFacts {
   readonly canCount: boolean;
 }
 
-const KNOWN = ["variant", "endpoint-comments", "localhostNodePorts"];
+/** What {@link parseIptablesOptions} takes. */
+export const IPTABLES_OPTIONS: OptionKinds = {
+  variant: "text",
+  "endpoint-comments": "any",
+  localhostNodePorts: "switch",
+};
 
 /**
  * Check options given by name: `variant` (auto, legacy or nft), `endpoint-comments` (auto, true or false) and `localhostNodePorts`
@@ -30,11 +35,7 @@ const KNOWN = ["variant", "endpoint-comments", "localhostNodePorts"];
  * @throws {ProxyError} `invalid_object` naming the option.
  */
 export function parseIptablesOptions(raw: Readonly<Record<string, Plain>>): IptablesOptions {
-  for (const name of Object.keys(raw)) {
-    if (!KNOWN.includes(name)) {
-      throw new ProxyError("invalid_object", `unknown iptables option ${JSON.stringify(name)}`, { hint: `known are ${KNOWN.join(", ")}` });
-    }
-  }
+  refuseUnknownOptions("iptables", IPTABLES_OPTIONS, raw);
   const variant = raw["variant"] ?? "auto";
   if (variant !== "auto" && variant !== "legacy" && variant !== "nft")
     throw new ProxyError("invalid_object", "variant must be auto, legacy or nft");

@@ -30,7 +30,7 @@ import { DEVICE } from "./names.ts";
 import { readKey, serviceKey } from "./objects.ts";
 import type { IpvsObject } from "./objects.ts";
 import { readLook } from "./observe.ts";
-import { parseIpvsOptions } from "./options.ts";
+import { IPVS_OPTIONS, parseIpvsOptions } from "./options.ts";
 import type { IpvsFacts, IpvsOptions } from "./options.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import type { Step } from "./plan.ts";
@@ -68,6 +68,7 @@ export const ipvsModule: BackendModule<IpvsOptions, IpvsFacts, IpvsObject, Step,
     CAP_NET_RAW: "program legacy iptables",
   },
   createWorld: createIpvsWorld,
+  options: IPVS_OPTIONS,
   parseOptions: parseIpvsOptions,
   probe: probeIpvs,
   open: (options, world) => Promise.resolve(openDataplane(options, world)),

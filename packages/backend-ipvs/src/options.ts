@@ -1,6 +1,6 @@
 import { parseCIDR } from "@turnout/core";
-import { ProxyError } from "@turnout/core/backend";
-import type { IPFamily, Plain } from "@turnout/core/backend";
+import { ProxyError, refuseUnknownOptions } from "@turnout/core/backend";
+import type { IPFamily, OptionKind, OptionKinds, Plain } from "@turnout/core/backend";
 import type { IptablesVariant } from "@turnout/host/iptables";
 import type { IpvsTimeouts } from "@turnout/host/ipvs/model";
 
@@ -34,18 +34,21 @@ const DRAIN_SECONDS = 900;
 
 type Reader = (value: Plain, name: string) => unknown;
 
-const READERS: Readonly<Record<string, Reader>> = {
-  scheduler: readScheduler,
-  schedulers: readSchedulers,
-  excludeCIDRs: readRanges,
-  "drain-seconds": readSeconds,
-  "no-local-endpoints": (value, name) => readWord(value, name, ["drop", "cluster"]),
-  strictARP: readFlag,
-  tcpTimeout: readSeconds,
-  tcpFinTimeout: readSeconds,
-  udpTimeout: readSeconds,
-  variant: (value, name) => readWord(value, name, ["auto", "legacy", "nft"]),
+const READERS: Readonly<Record<string, readonly [OptionKind, Reader]>> = {
+  scheduler: ["text", readScheduler],
+  schedulers: ["map", readSchedulers],
+  excludeCIDRs: ["list", readRanges],
+  "drain-seconds": ["any", readSeconds],
+  "no-local-endpoints": ["text", (value, name) => readWord(value, name, ["drop", "cluster"])],
+  strictARP: ["switch", readFlag],
+  tcpTimeout: ["any", readSeconds],
+  tcpFinTimeout: ["any", readSeconds],
+  udpTimeout: ["any", readSeconds],
+  variant: ["text", (value, name) => readWord(value, name, ["auto", "legacy", "nft"])],
 };
+
+/** What {@link parseIpvsOptions} takes. */
+export const IPVS_OPTIONS: OptionKinds = Object.fromEntries(Object.entries(READERS).map(([name, [kind]]) => [name, kind]));
 
 /**
  * Check options given by name; those of kube-proxy's `ipvs` section have its names.
@@ -55,12 +58,8 @@ const READERS: Readonly<Record<string, Reader>> = {
  * @throws {ProxyError} `invalid_object` naming the option.
  */
 export function parseIpvsOptions(raw: Readonly<Record<string, Plain>>): IpvsOptions {
-  const read = new Map<string, unknown>();
-  for (const [name, value] of Object.entries(raw)) {
-    const reader = READERS[name];
-    if (reader === undefined) throw invalid(`unknown ipvs option ${JSON.stringify(name)}`, `known are ${Object.keys(READERS).join(", ")}`);
-    read.set(name, reader(value, name));
-  }
+  refuseUnknownOptions("ipvs", IPVS_OPTIONS, raw);
+  const read = new Map(Object.entries(raw).map(([name, value]) => [name, READERS[name]?.[1](value, name)]));
   const given = <T>(name: string, otherwise: T): T => (read.get(name) as T | undefined) ?? otherwise;
   return {
     // "" is how kube-proxy's configuration leaves it to the proxy.
@@ -81,33 +80,18 @@ function readScheduler(value: Plain, name: string): string {
 }
 
 function readSchedulers(value: Plain, name: string): Readonly<Record<string, string>> {
-  const given = typeof value === "string" ? pairsOf(value, name) : value;
-  if (typeof given !== "object" || Array.isArray(given)) throw invalid(`${name} must be an object`, `e.g. {"shop/cart": "lc"}`);
-  for (const [service, scheduler] of Object.entries(given)) {
+  if (typeof value !== "object" || Array.isArray(value)) throw invalid(`${name} must be an object`, `e.g. {"shop/cart": "lc"}`);
+  for (const [service, scheduler] of Object.entries(value)) {
     if (!/^[^/]+\/[^/]+$/.test(service)) throw invalid(`${name}: ${JSON.stringify(service)} is no Service`, "write namespace/name");
     if (scheduler === "") throw invalid(`${name}: ${service} has no scheduler`, "leave it out, or name one, e.g. lc");
     readScheduler(scheduler, `${name}: ${service}`);
   }
-  return given as Readonly<Record<string, string>>;
-}
-
-/** As a flag has it: `shop/cart=lc,shop/web=sh`. */
-function pairsOf(text: string, name: string): Readonly<Record<string, string>> {
-  const pairs = text.split(",").filter(Boolean);
-  return Object.fromEntries(
-    pairs.map((pair) => {
-      const [service = "", scheduler, ...more] = pair.split("=");
-      if (scheduler === undefined || more.length > 0)
-        throw invalid(`${name}: ${JSON.stringify(pair)} is no namespace/name=scheduler`, "e.g. shop/cart=lc");
-      return [service, scheduler];
-    }),
-  );
+  return value as Readonly<Record<string, string>>;
 }
 
 function readRanges(value: Plain, name: string): readonly string[] {
-  const list = typeof value === "string" ? value.split(",").filter(Boolean) : value;
-  if (!Array.isArray(list)) throw invalid(`${name} must be a list of CIDRs`, "e.g. 192.0.2.0/24");
-  return list.map((text: Plain) => {
+  if (!Array.isArray(value)) throw invalid(`${name} must be a list of CIDRs`, "e.g. 192.0.2.0/24");
+  return value.map((text: Plain) => {
     const cidr = typeof text === "string" ? parseCIDR(text) : undefined;
     if (cidr === undefined) throw invalid(`${name}: ${JSON.stringify(text)} is no CIDR`, "e.g. 192.0.2.0/24");
     return cidr.text;

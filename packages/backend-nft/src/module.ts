@@ -24,7 +24,7 @@ import { NFT_FAMILY, TABLE } from "./names.ts";
 import { nftMetrics } from "./numbers.ts";
 import type { NftObject } from "./objects.ts";
 import { TableObjects } from "./observe.ts";
-import { parseNftOptions } from "./options.ts";
+import { NFT_OPTIONS, parseNftOptions } from "./options.ts";
 import type { NftFacts, NftOptions } from "./options.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import type { Transaction } from "./plan.ts";
@@ -55,6 +55,7 @@ export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transacti
   countingOptions: { counters: true },
   rights: { CAP_NET_ADMIN: "program nftables and forget flows" },
   createWorld: createLinuxWorld,
+  options: NFT_OPTIONS,
   parseOptions: parseNftOptions,
   probe: (_options, world, signal) => probeNft(world, signal),
   open: (options, world) => Promise.resolve(openDataplane(options, world)),

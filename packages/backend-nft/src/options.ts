@@ -1,5 +1,5 @@
-import { ProxyError } from "@turnout/core/backend";
-import type { IPFamily, Plain } from "@turnout/core/backend";
+import { ProxyError, refuseUnknownOptions } from "@turnout/core/backend";
+import type { IPFamily, OptionKinds, Plain } from "@turnout/core/backend";
 
 /** What this backend can be told; none of it changes which packets go where. */
 export interface NftOptions {
@@ -19,6 +19,14 @@ export interface NftFacts {
   readonly addresses: Readonly<Record<IPFamily, readonly string[]>>;
 }
 
+/** What {@link parseNftOptions} takes. */
+export const NFT_OPTIONS: OptionKinds = {
+  "nft-path": "text",
+  comments: "switch",
+  counters: "switch",
+  "count-bytes": "switch",
+};
+
 /** The boolean options, and what they are unless told. */
 const SWITCHES = { comments: true, counters: false, "count-bytes": false } as const;
 
@@ -28,14 +36,7 @@ const SWITCHES = { comments: true, counters: false, "count-bytes": false } as co
  * @throws {ProxyError} `invalid_object` naming the option.
  */
 export function parseNftOptions(raw: Readonly<Record<string, Plain>>): NftOptions {
-  const known = ["nft-path", ...Object.keys(SWITCHES)];
-  for (const name of Object.keys(raw)) {
-    if (!known.includes(name)) {
-      throw new ProxyError("invalid_object", `unknown nft option ${JSON.stringify(name)}`, {
-        hint: `known are ${known.slice(0, -1).join(", ")} and ${known.at(-1)}`,
-      });
-    }
-  }
+  refuseUnknownOptions("nft", NFT_OPTIONS, raw);
   const nftPath = raw["nft-path"] ?? "nft";
   if (typeof nftPath !== "string" || nftPath === "")
     throw new ProxyError("invalid_object", "nft-path must be a path", { hint: "e.g. /usr/sbin/nft" });

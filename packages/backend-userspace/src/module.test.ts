@@ -72,7 +72,7 @@ describe("where a Service is answered", () => {
   });
 
   it("is where it is mapped, and the rest is left out and said once", async () => {
-    const proxy = await openProxy({ map: "shop/cart:http=127.0.0.1:8080" });
+    const proxy = await openProxy({ map: ["shop/cart:http=127.0.0.1:8080"] });
     await proxy.sync(CART, SLICE);
     await proxy.sync(CART, rawSlice("cart", [{ ip: "10.1.1.1" }]));
     expect(proxy.host.sockets.open).toEqual(["TCP 127.0.0.1:8080", "TCP 172.18.0.1:30080"]);
@@ -83,7 +83,7 @@ describe("where a Service is answered", () => {
   });
 
   it("is by its address where that is mapped, beside its own", async () => {
-    const proxy = await openProxy({ map: "198.51.100.1:80=127.0.0.1:8081", "own-addresses": true });
+    const proxy = await openProxy({ map: ["198.51.100.1:80=127.0.0.1:8081"], "own-addresses": true });
     await proxy.sync(CART, SLICE);
     expect(proxy.host.sockets.open).toEqual(["TCP 10.96.0.20:80", "TCP 127.0.0.1:8081", "TCP 172.18.0.1:30080", "TCP 198.51.100.1:80"]);
   });
@@ -96,7 +96,7 @@ describe("where a Service is answered", () => {
   });
 
   it("is by name not for a map of the other family or another protocol", async () => {
-    const proxy = await openProxy({ map: "shop/cart:http=[::1]:8080,shop/cart:http/UDP=127.0.0.1:8081" });
+    const proxy = await openProxy({ map: ["shop/cart:http=[::1]:8080", "shop/cart:http/UDP=127.0.0.1:8081"] });
     await proxy.sync(CART, SLICE);
     expect(proxy.host.sockets.open).toEqual(["TCP 172.18.0.1:30080"]);
   });
@@ -108,7 +108,7 @@ describe("the PROXY protocol", () => {
     ["*", "PROXY TCP4 203.0.113.1 10.96.0.20 40000 80\r\n"],
     ["shop/cart:admin", undefined],
   ])("is for the service ports it was asked for: %s", async (name, expected) => {
-    const proxy = await openProxy({ "proxy-protocol": "v1", "proxy-protocol-for": name });
+    const proxy = await openProxy({ "proxy-protocol": "v1", "proxy-protocol-for": [name] });
     await proxy.sync(CART, SLICE);
     const head = proxy.client("10.96.0.20", 80)?.head;
     expect(head === undefined ? undefined : new TextDecoder().decode(head)).toBe(expected);
@@ -117,7 +117,7 @@ describe("the PROXY protocol", () => {
 
 describe("a map that names nothing there is", () => {
   it("is said once, when all was looked at first", async () => {
-    const proxy = await openProxy({ map: "shop/crat:http=127.0.0.1:8080,shop/cart:http=127.0.0.1:8081,shop/cart:http=[::1]:8080" });
+    const proxy = await openProxy({ map: ["shop/crat:http=127.0.0.1:8080", "shop/cart:http=127.0.0.1:8081", "shop/cart:http=[::1]:8080"] });
     await proxy.sync(CART, SLICE);
     await proxy.sync();
     expect(proxy.host.lines.filter((line) => line.includes("names no service port"))).toEqual([

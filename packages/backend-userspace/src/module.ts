@@ -6,7 +6,7 @@ import { mayOwnAddresses, probeUserspace } from "./facts.ts";
 import { Fronts } from "./fronts.ts";
 import { createNodeSockets } from "./node-sockets.ts";
 import type { UserspaceObject } from "./objects.ts";
-import { parseUserspaceOptions } from "./options.ts";
+import { USERSPACE_OPTIONS, parseUserspaceOptions } from "./options.ts";
 import type { UserspaceOptions } from "./options.ts";
 import { numbersOf } from "./numbers.ts";
 import { OWN_DEVICE } from "./objects.ts";
@@ -57,6 +57,7 @@ export const userspaceModule: BackendModule<UserspaceOptions, UserspaceFacts, Us
     CAP_NET_BIND_SERVICE: "listen on ports below 1024",
   },
   createWorld: createUserspaceWorld,
+  options: USERSPACE_OPTIONS,
   parseOptions: parseUserspaceOptions,
   probe: (options, world) => probeUserspace(options, world, world.canOwnAddresses),
   open: (options, world) => Promise.resolve(openDataplane(options, world)),

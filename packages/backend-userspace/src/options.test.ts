@@ -20,9 +20,9 @@ test("what nobody says is as documented", () => {
   });
 });
 
-test("maps by name and by address, of one protocol or all, as list or text", () => {
+test("maps by name and by address, of one protocol or all", () => {
   const { map } = parseUserspaceOptions({
-    map: ["shop/cart:http=127.0.0.1:8080", "shop/cart=[::1]:8081", "10.96.0.20:53/udp=127.0.0.1:8053,[FD00::0:1]:80=127.0.0.1:8082"],
+    map: ["shop/cart:http=127.0.0.1:8080", "shop/cart=[::1]:8081", "10.96.0.20:53/udp=127.0.0.1:8053", "[FD00::0:1]:80=127.0.0.1:8082"],
   });
   expect(map).toEqual([
     { target: "shop/cart:http", protocol: undefined, local: { ip: "127.0.0.1", port: 8080, family: "IPv4" } },
@@ -33,28 +33,29 @@ test("maps by name and by address, of one protocol or all, as list or text", () 
 });
 
 test("endpoints may be played elsewhere", () => {
-  const { endpointMap } = parseUserspaceOptions({ "endpoint-map": "10.1.1.5:8080=127.0.0.1:9001" });
+  const { endpointMap } = parseUserspaceOptions({ "endpoint-map": ["10.1.1.5:8080=127.0.0.1:9001"] });
   expect(endpointMap.get("10.1.1.5:8080")).toMatchObject({ ip: "127.0.0.1", port: 9001 });
 });
 
 test.each<[Record<string, Plain>, RegExp]>([
-  [{ color: "red" }, /no such option: userspace option color: known are own-addresses/],
+  [{ color: "red" }, /unknown userspace option "color": known are own-addresses/],
   [{ "own-addresses": "yes" }, /true, false or auto/],
   [{ balance: "least" }, /random or round-robin/],
   [{ "dial-timeout": 0 }, /a number from 0.001/],
   [{ "dial-timeout": "5s" }, /a number/],
   [{ "drain-timeout": 9e9 }, /at most 2147483 seconds/],
   [{ "max-connections": 1.5 }, /a number from 1/],
-  [{ map: 5 }, /it must be text/],
-  [{ map: "shop/cart" }, /is no map/],
-  [{ map: "shop/cart=127.0.0.1" }, /is no map/],
-  [{ map: "shop/cart=127.0.0.1:0" }, /is no map/],
-  [{ map: "shop/cart=localhost:80" }, /is no map/],
-  [{ map: "cart=127.0.0.1:80" }, /"cart" names no service port/],
-  [{ map: "a/b=127.0.0.1:80,c/d=127.0.0.1:80" }, /two destinations at 127.0.0.1:80/],
-  [{ "endpoint-map": "10.1.1.5=127.0.0.1:9001" }, /is no map/],
+  [{ map: "shop/cart=127.0.0.1:80" }, /it must be a list/],
+  [{ map: [5] }, /it must be a list of texts/],
+  [{ map: ["shop/cart"] }, /is no map/],
+  [{ map: ["shop/cart=127.0.0.1"] }, /is no map/],
+  [{ map: ["shop/cart=127.0.0.1:0"] }, /is no map/],
+  [{ map: ["shop/cart=localhost:80"] }, /is no map/],
+  [{ map: ["cart=127.0.0.1:80"] }, /"cart" names no service port/],
+  [{ map: ["a/b=127.0.0.1:80", "c/d=127.0.0.1:80"] }, /two destinations at 127.0.0.1:80/],
+  [{ "endpoint-map": ["10.1.1.5=127.0.0.1:9001"] }, /is no map/],
   [{ "proxy-protocol": "v2" }, /goes together with proxy-protocol-for/],
-  [{ "proxy-protocol": "v3", "proxy-protocol-for": "*" }, /v1 or v2/],
+  [{ "proxy-protocol": "v3", "proxy-protocol-for": ["*"] }, /v1 or v2/],
 ])("%j is refused", (raw, expected) => {
   expect(() => parseUserspaceOptions(raw)).toThrow(expected);
 });

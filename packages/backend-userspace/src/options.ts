@@ -1,6 +1,6 @@
 import { canonicalIP } from "@turnout/core";
-import { ProxyError, hostPort } from "@turnout/core/backend";
-import type { IPFamily, Plain, Protocol } from "@turnout/core/backend";
+import { ProxyError, hostPort, refuseUnknownOptions } from "@turnout/core/backend";
+import type { IPFamily, OptionKinds, Plain, Protocol } from "@turnout/core/backend";
 
 /** A destination that is answered at an address of this host: by its address and port, or by the name of the service port. */
 export interface MapEntry {
@@ -45,7 +45,16 @@ const NUMBERS = {
   "max-connections-per-listener": { fallback: 10_000, min: 1 },
   "max-udp-sessions": { fallback: 10_000, min: 1 },
 } as const;
-const NAMES = ["own-addresses", "map", "endpoint-map", "balance", "proxy-protocol", "proxy-protocol-for", ...Object.keys(NUMBERS)];
+/** What {@link parseUserspaceOptions} takes. */
+export const USERSPACE_OPTIONS: OptionKinds = {
+  "own-addresses": "any",
+  map: "list",
+  "endpoint-map": "list",
+  balance: "text",
+  "proxy-protocol": "text",
+  "proxy-protocol-for": "list",
+  ...Object.fromEntries(Object.keys(NUMBERS).map((name) => [name, "number"] as const)),
+};
 /** The longest a timer of Node's can be set to, in whole seconds. */
 const SECONDS_MAX = 2_147_483;
 
@@ -54,7 +63,7 @@ const SECONDS_MAX = 2_147_483;
  * @throws {ProxyError} `invalid_object` naming the option.
  */
 export function parseUserspaceOptions(raw: Raw): UserspaceOptions {
-  for (const name of Object.keys(raw)) if (!NAMES.includes(name)) throw bad(name, "no such option", `known are ${NAMES.join(", ")}`);
+  refuseUnknownOptions("userspace", USERSPACE_OPTIONS, raw);
   const proxyProtocol = oneOf(raw, "proxy-protocol", ["v1", "v2"] as const);
   const proxyProtocolFor = listOf(raw, "proxy-protocol-for");
   if ((proxyProtocol === undefined) !== (proxyProtocolFor.length === 0))
@@ -102,13 +111,12 @@ function numberOf(raw: Raw, name: keyof typeof NUMBERS): number {
   return value;
 }
 
-/** A list, or its texts between commas. */
 function listOf(raw: Raw, name: string): readonly string[] {
-  const value = raw[name] ?? [];
-  const texts: readonly Plain[] = Array.isArray(value) ? (value as readonly Plain[]) : [value];
-  return texts.flatMap((text) => {
-    if (typeof text !== "string") throw bad(name, "it must be text, with commas between several");
-    return text.split(",").flatMap((part) => (part.trim() === "" ? [] : [part.trim()]));
+  const texts = raw[name] ?? [];
+  if (!Array.isArray(texts)) throw bad(name, "it must be a list");
+  return texts.flatMap((text: Plain) => {
+    if (typeof text !== "string") throw bad(name, "it must be a list of texts");
+    return text.trim() === "" ? [] : [text.trim()];
   });
 }
 

@@ -98,7 +98,7 @@ describe("TCP connections", () => {
   });
 
   it("go elsewhere than the endpoint says where that is mapped", async () => {
-    const { fronts, sockets } = createFrontStage({ "endpoint-map": `${A}=127.0.0.1:9001` });
+    const { fronts, sockets } = createFrontStage({ "endpoint-map": [`${A}=127.0.0.1:9001`] });
     await fronts.put(listenerOf([A]));
     expect(sockets.client(from(1), AT)?.dialled).toEqual(["127.0.0.1:9001"]);
   });

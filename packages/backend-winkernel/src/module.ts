@@ -21,7 +21,7 @@ import { HnsClient } from "./hns/client.ts";
 import { told } from "./hns/error.ts";
 import { familyOfAddress } from "./objects.ts";
 import type { WinkernelObject } from "./objects.ts";
-import { parseWinkernelOptions } from "./options.ts";
+import { WINKERNEL_OPTIONS, parseWinkernelOptions } from "./options.ts";
 import type { WinkernelOptions } from "./options.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import type { Step } from "./plan.ts";
@@ -73,6 +73,7 @@ export const winkernelModule: BackendModule<WinkernelOptions, WinkernelFacts, Wi
   },
   proxyMode: "kernelspace",
   createWorld: createWinkernelWorld,
+  options: WINKERNEL_OPTIONS,
   parseOptions: parseWinkernelOptions,
   probe: probeWinkernel,
   open: (options, world) => Promise.resolve(openDataplane(options, world)),

@@ -26,8 +26,7 @@ describe("options", () => {
     [{ rootHnsEndpointName: "root" }, { rootHnsEndpointName: "root" }],
     [{ forwardHealthCheckVip: true }, { forwardHealthCheckVip: true }],
     [{ "health-check-port": 10_300 }, { healthCheckPort: 10_300 }],
-    [{ "preserve-destination": "shop/cart,shop/web" }, { preserveDestination: ["shop/cart", "shop/web"] }],
-    [{ "preserve-destination": ["shop/cart"] }, { preserveDestination: ["shop/cart"] }],
+    [{ "preserve-destination": ["shop/cart", "shop/web"] }, { preserveDestination: ["shop/cart", "shop/web"] }],
   ])("%j", (raw, expected) => {
     expect(parseWinkernelOptions(raw)).toEqual({ ...DEFAULTS, ...expected });
   });
@@ -39,7 +38,7 @@ describe("options", () => {
     [{ sourceVip: "fd00::1" }, "sourceVip"],
     [{ enableDSR: "yes" }, "enableDSR"],
     [{ "health-check-port": 0 }, "health-check-port"],
-    [{ "preserve-destination": "cart" }, "preserve-destination"],
+    [{ "preserve-destination": ["cart"] }, "preserve-destination"],
   ])("refuses %j", (raw, named) => {
     expect(() => parseWinkernelOptions(raw)).toThrow(named);
   });

@@ -1,5 +1,5 @@
-import { canonicalIP, ProxyError } from "@turnout/core/backend";
-import type { Plain } from "@turnout/core/backend";
+import { canonicalIP, ProxyError, refuseUnknownOptions } from "@turnout/core/backend";
+import type { OptionKind, OptionKinds, Plain } from "@turnout/core/backend";
 
 /** What this backend can be told. */
 export interface WinkernelOptions {
@@ -19,31 +19,29 @@ export interface WinkernelOptions {
   readonly preserveDestination: readonly string[];
 }
 
-const READERS: Readonly<Record<string, (value: Plain, name: string) => unknown>> = {
-  networkName: readText,
-  sourceVip: readAddress,
-  enableDSR: readFlag,
-  rootHnsEndpointName: readText,
-  forwardHealthCheckVip: readFlag,
-  "health-check-port": readPort,
-  "preserve-destination": readServices,
+const READERS: Readonly<Record<string, readonly [OptionKind, (value: Plain, name: string) => unknown]>> = {
+  networkName: ["text", readText],
+  sourceVip: ["text", readAddress],
+  enableDSR: ["switch", readFlag],
+  rootHnsEndpointName: ["text", readText],
+  forwardHealthCheckVip: ["switch", readFlag],
+  "health-check-port": ["number", readPort],
+  "preserve-destination": ["list", readServices],
 };
+
+/** What {@link parseWinkernelOptions} takes. */
+export const WINKERNEL_OPTIONS: OptionKinds = Object.fromEntries(Object.entries(READERS).map(([name, [kind]]) => [name, kind]));
 
 /**
  * Check options given by name; those of kube-proxy's `winkernel` section have its names.
  *
  * Shape: `networkName`, `sourceVip`, `enableDSR` (default true), `rootHnsEndpointName` (default cbr0), `forwardHealthCheckVip`,
- * `health-check-port` (default 10256), `preserve-destination` (`namespace/name`, with commas between several).
+ * `health-check-port` (default 10256), `preserve-destination` (a list of `namespace/name`).
  * @throws {ProxyError} `invalid_object` naming the option.
  */
 export function parseWinkernelOptions(raw: Readonly<Record<string, Plain>>): WinkernelOptions {
-  const read = new Map<string, unknown>();
-  for (const [name, value] of Object.entries(raw)) {
-    const reader = READERS[name];
-    if (reader === undefined)
-      throw invalid(`unknown winkernel option ${JSON.stringify(name)}`, `known are ${Object.keys(READERS).join(", ")}`);
-    read.set(name, reader(value, name));
-  }
+  refuseUnknownOptions("winkernel", WINKERNEL_OPTIONS, raw);
+  const read = new Map(Object.entries(raw).map(([name, value]) => [name, READERS[name]?.[1](value, name)]));
   const given = <T>(name: string, otherwise: T): T => (read.get(name) as T | undefined) ?? otherwise;
   return {
     networkName: given("networkName", ""),
@@ -81,8 +79,8 @@ function readPort(value: Plain, name: string): number {
 }
 
 function readServices(value: Plain, name: string): readonly string[] {
-  const all = typeof value === "string" ? value.split(",").filter(Boolean) : value;
-  if (Array.isArray(all) && all.every((one) => typeof one === "string" && /^[^/]+\/[^/]+$/.test(one))) return all as readonly string[];
+  if (Array.isArray(value) && value.every((one) => typeof one === "string" && /^[^/]+\/[^/]+$/.test(one)))
+    return value as readonly string[];
   throw invalid(`${name} must be a list of Services`, "e.g. shop/cart,shop/web");
 }
 

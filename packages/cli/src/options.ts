@@ -6,13 +6,15 @@ import {
   loadConfig,
   parseDuration,
   readConfigFile,
+  typedOption,
   type LoadedConfig,
   type LoggingSettings,
   type LogLevel,
   type FlagText,
   type RawFlags,
+  type TypedOption,
 } from "@turnout/client/daemon";
-import { FAMILIES, ProxyError, type AllowedAddresses, type IPFamily, type Log, type Plain } from "@turnout/core";
+import { FAMILIES, ProxyError, type AllowedAddresses, type IPFamily, type Log } from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "./environment.ts";
 import { BACKEND_HELP, ROOTLESS_BACKEND } from "./registry.ts";
@@ -141,11 +143,14 @@ export function addRuleOptions(command: Command): Command {
     );
 }
 
+/** What `--backend-option` takes, for help texts. */
+export const OPTION_HELP = "an option of the backend itself; repeatable, lists with commas (name=a,b)";
+
 /** Add --backend and --backend-option. */
 export function addBackendOptions(command: Command, fallback: string | undefined): Command {
   return command
     .option("--backend <backend>", BACKEND_HELP, fallback)
-    .option("--backend-option <name=value>", "an option of the backend itself; repeatable", collect, [])
+    .option("--backend-option <name=value>", OPTION_HELP, collect, [])
     .option(
       "--map <destination=address:port>",
       `${ROOTLESS_BACKEND}: answer a destination (10.96.0.20:80, or shop/cart:http) at an address of this host; repeatable`,
@@ -241,32 +246,13 @@ export async function configFor(command: Command, options: CommonOptions, env: E
     flags: typedFlags(command),
     file: await readConfigFile(options.config, env.readFile),
     hostname: env.hostname,
-    backendOptions: { ...backendOptions(options.backendOption ?? []), ...mapOption(options.map ?? []) },
+    backendOptions: typedOptions(options),
   });
 }
 
-/** What was typed with --map, as the option it is short for. */
-function mapOption(entries: readonly string[]): Readonly<Record<string, Plain>> {
-  return entries.length === 0 ? {} : { map: entries };
-}
-
-/**
- * Read the values of --backend-option.
- * @throws {ProxyError} `invalid_object` for one without `=`.
- */
-export function backendOptions(pairs: readonly string[]): Readonly<Record<string, Plain>> {
-  const entries = pairs.map((pair): [string, Plain] => {
-    const equals = pair.indexOf("=");
-    if (equals < 1) throw new ProxyError("invalid_object", `"${pair}" is not name=value`, { object: "--backend-option" });
-    return [pair.slice(0, equals), plainValue(pair.slice(equals + 1))];
-  });
-  return Object.fromEntries(entries);
-}
-
-/** true, false and numbers are what they look like; everything else is text. */
-function plainValue(text: string): Plain {
-  if (text === "true" || text === "false") return text === "true";
-  return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
+/** What was typed with --backend-option, and with --map, which is short for the option `map`. @throws {ProxyError} `invalid_object` for one without `=`. */
+export function typedOptions({ backendOption = [], map = [] }: CommonOptions): readonly TypedOption[] {
+  return [...backendOption.map(typedOption), ...map.map((entry): TypedOption => ["map", entry])];
 }
 
 /** --timeout in ms. @throws {ProxyError} `invalid_object` when it is no duration above 0. */

@@ -1,5 +1,5 @@
 import { parseModule, probeModule, ProxyError, withWorldOf, type BackendModule, type Plain, type World } from "@turnout/core";
-import type { Rights } from "@turnout/core/backend";
+import type { OptionKinds, Rights } from "@turnout/core/backend";
 import type { CreateFakeHost } from "@turnout/conformance";
 import { findRules, reasonsOf } from "./found-backend.ts";
 import { importForeign, isPackageDirectory, isPath } from "./foreign-module.ts";
@@ -180,6 +180,13 @@ export async function chooseBackend(choice: BackendChoice): Promise<ChosenBacken
     });
   }
   return asked(await loadBackend(known.name, workingDirectory));
+}
+
+/** The options of a backend, and of all that come with turnout where none is named. @throws {ProxyError} `invalid_object` when there is none of this name. */
+export async function declaredOptions(spec: string, workingDirectory: string): Promise<Pick<BackendModule, "options">> {
+  if (spec !== "auto") return await loadBackend(spec, workingDirectory);
+  const all = await Promise.all(KNOWN_BACKENDS.map(({ name }) => loadBackend(name, workingDirectory)));
+  return { options: Object.assign({}, ...all.map(({ options }) => options)) as OptionKinds };
 }
 
 /** Where a backend's rules are. */

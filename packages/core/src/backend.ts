@@ -34,6 +34,8 @@ export type {
   Turn,
   WhatIsLeft,
 } from "./contract/backend.ts";
+export { refuseUnknownOptions } from "./contract/options.ts";
+export type { OptionKind, OptionKinds } from "./contract/options.ts";
 export { ALL_CAPABILITIES } from "./contract/capabilities.ts";
 export type { Capabilities, Variants } from "./contract/capabilities.ts";
 export type { Clock, Exec, FlowFilter, Log, World } from "./contract/world.ts";

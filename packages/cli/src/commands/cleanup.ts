@@ -1,8 +1,8 @@
-import { cleanBackend, type CleanupScope } from "@turnout/client/daemon";
-import { ProxyError, type IPFamily, type Log, type Plain, type World } from "@turnout/core";
+import { cleanBackend, optionsFromFlags, type CleanupScope, type TypedOption } from "@turnout/client/daemon";
+import { ProxyError, type IPFamily, type Log, type World } from "@turnout/core";
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
-import { addBackendOptions, addLogOptions, backendOptions, quietLogFor, type CommonOptions } from "../options.ts";
+import { addBackendOptions, addLogOptions, quietLogFor, typedOptions, type CommonOptions } from "../options.ts";
 import { EXAMPLE_BACKEND, loadBackend, namesOn } from "../registry.ts";
 
 interface CleanupOptions extends CommonOptions {
@@ -35,9 +35,9 @@ async function cleanUp(options: CleanupOptions, env: Environment): Promise<void>
   }
   const isNamed = options.backend !== undefined && options.backend !== "auto";
   const names = isNamed ? [options.backend] : namesOn(env.platform);
-  const raw = backendOptions(options.backendOption ?? []);
+  const typed = typedOptions(options);
   const log = quietLogFor(options, env);
-  const failures = await cleanAll({ names, raw, scope: "own", world: env.createWorld(log), env });
+  const failures = await cleanAll({ names, typed, scope: "own", world: env.createWorld(log), env });
   for (const { backend, family, error } of failures.filter(isToolMissing))
     env.out(`${backend} ${family}: not looked for, ${error.what}${error.hint === undefined ? "" : ` (${error.hint})`}\n`);
   throwFirst(isNamed ? failures : failures.filter((failure) => !isToolMissing(failure)), log);
@@ -50,7 +50,7 @@ async function cleanUp(options: CleanupOptions, env: Environment): Promise<void>
  * @throws {ProxyError} the first failure, when all has been tried.
  */
 export async function cleanUpHost(world: World, env: Environment): Promise<void> {
-  const failures = await cleanAll({ names: namesOn(env.platform), raw: {}, scope: "all", world, env });
+  const failures = await cleanAll({ names: namesOn(env.platform), typed: [], scope: "all", world, env });
   for (const failure of failures.filter(isToolMissing)) world.log.info("rules can't be looked for: the tool is not here", { ...failure });
   throwFirst(
     failures.filter((failure) => !isToolMissing(failure)),
@@ -72,18 +72,19 @@ interface Failure {
 
 interface CleanAll {
   readonly names: readonly string[];
-  readonly raw: Readonly<Record<string, Plain>>;
+  readonly typed: readonly TypedOption[];
   readonly scope: CleanupScope;
   readonly world: World;
   readonly env: Environment;
 }
 
 /** Clean up backend by backend; gives what failed. */
-async function cleanAll({ names, raw, scope, world, env }: CleanAll): Promise<readonly Failure[]> {
+async function cleanAll({ names, typed, scope, world, env }: CleanAll): Promise<readonly Failure[]> {
   const failures: Failure[] = [];
   for (const name of names) {
     const module = await loadBackend(name, env.workingDirectory);
-    for (const { family, error } of await cleanBackend(module, { options: raw, scope, world, signal: env.signal })) {
+    const options = optionsFromFlags(typed, module);
+    for (const { family, error } of await cleanBackend(module, { options, scope, world, signal: env.signal })) {
       if (error === undefined) env.out(`${module.name} ${family}: clean\n`);
       else failures.push({ backend: module.name, family, error });
     }

@@ -1,7 +1,8 @@
-import { ProxyError, type BackendModule, type Plain } from "@turnout/core";
+import { ProxyError, type BackendModule } from "@turnout/core";
+import { optionsFromFlags, type TypedOption } from "@turnout/client/daemon";
 import { checkBackend, SCENARIOS, type Scenario } from "@turnout/conformance";
 import type { Environment } from "../environment.ts";
-import { backendOptions, isVerbose, type CommonOptions } from "../options.ts";
+import { isVerbose, typedOptions, type CommonOptions } from "../options.ts";
 import { KNOWN_BACKENDS, loadBackend, loadFakeHost } from "../registry.ts";
 import { CallWatch } from "./conformance-calls.ts";
 import { playHistories } from "./conformance-histories.ts";
@@ -25,7 +26,7 @@ export async function examine(options: ConformanceOptions, env: Environment): Pr
   const exam: Exam = {
     scenarios: scenariosOf(only),
     histories: historiesOf(options, env.nowMs()),
-    options: backendOptions(options.backendOption ?? []),
+    typed: typedOptions(options),
   };
   const reports: BackendReport[] = [];
   for (const name of isAll ? KNOWN_BACKENDS.map((known) => known.name) : [backend]) {
@@ -44,13 +45,14 @@ interface Exam {
   readonly scenarios: readonly Scenario[];
   readonly histories: Histories | undefined;
   /** The backend's own options. */
-  readonly options: Readonly<Record<string, Plain>>;
+  readonly typed: readonly TypedOption[];
 }
 
 async function examineOne(name: string, host: string | undefined, exam: Exam, env: Environment): Promise<BackendReport> {
   const module: BackendModule = await loadBackend(name, env.workingDirectory);
   const createFakeHost = await loadFakeHost(name, host, env.workingDirectory);
-  const { scenarios, histories, options } = exam;
+  const { scenarios, histories } = exam;
+  const options = optionsFromFlags(exam.typed, module);
   module.parseOptions(options);
   const watch = new CallWatch(module, createFakeHost);
   const { onCheckpoint } = watch;

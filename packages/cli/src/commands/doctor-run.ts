@@ -1,9 +1,10 @@
+import { optionsFromFlags } from "@turnout/client/daemon";
 import { createLinuxWorld } from "@turnout/host";
 import { bySeverity, diagnose, surveyHost, type Finding, type HostSurvey, type KnownProxy } from "@turnout/host/survey";
 import { ProxyError, type World } from "@turnout/core";
 import type { Environment } from "../environment.ts";
 import { findRules, type FoundRules } from "../found-backend.ts";
-import { backendOptions, quietLogFor, type CommonOptions } from "../options.ts";
+import { quietLogFor, typedOptions, type CommonOptions } from "../options.ts";
 import { probeBackend, type BackendHealth } from "../probe-backend.ts";
 import { loadBackend, namesOn, rulePlaces } from "../registry.ts";
 import { askProxy, type RunningProxyOptions } from "../running-proxy.ts";
@@ -46,7 +47,7 @@ export async function diagnoseHost(options: DoctorOptions, env: Environment): Pr
       running.status?.backend === module.name ||
       proxies.some(({ backend, by }) => backend === module.name && by === "turnout");
     const own = isMeant ? world : { ...world, log: SILENT };
-    const probe = (): Promise<BackendHealth> => probeBackend(module, backendOptions(options.backendOption ?? []), own, env.signal);
+    const probe = (): Promise<BackendHealth> => probeBackend(module, optionsFromFlags(typedOptions(options), module), own, env.signal);
     backends.push(await slow.during(`what the backend ${module.name} needs`, probe));
   }
   const survey = env.platform === "linux" ? await slow.during("this host's rules", () => surveyed(world, env.signal)) : undefined;

@@ -1,6 +1,6 @@
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
-import { addLogOptions, collect } from "../options.ts";
+import { addLogOptions, collect, OPTION_HELP } from "../options.ts";
 import { addAddress } from "../running-proxy.ts";
 import { BACKEND_HELP, EXAMPLE_BACKEND } from "../registry.ts";
 import type { DoctorOptions } from "./doctor-run.ts";
@@ -18,7 +18,7 @@ export function addDoctor(program: Command, env: Environment, onFault: () => voi
   const command = program.command("doctor").description("say what of this host is against a service proxy, and what to do about it");
   command
     .option("--backend <backend>", `only this one: ${BACKEND_HELP}`)
-    .option("--backend-option <name=value>", "an option of the backend itself; repeatable", collect, [])
+    .option("--backend-option <name=value>", OPTION_HELP, collect, [])
     .addOption(new Option("-o, --output <format>", "how to print").choices(["text", "json"]).default("text"));
   addAddress(command);
   addLogOptions(command);

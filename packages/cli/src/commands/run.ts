@@ -30,7 +30,15 @@ import {
   type CommonOptions,
 } from "../options.ts";
 import { whyHelp } from "../why/running-help.ts";
-import { CHOICE_HINT, chooseBackend, EXAMPLE_BACKEND, LEFTOVER_RIGHTS, isKnownBackend, otherBackends } from "../registry.ts";
+import {
+  CHOICE_HINT,
+  chooseBackend,
+  EXAMPLE_BACKEND,
+  LEFTOVER_RIGHTS,
+  declaredOptions,
+  isKnownBackend,
+  otherBackends,
+} from "../registry.ts";
 
 interface RunCommandOptions extends CommonOptions {
   readonly source: string;
@@ -91,7 +99,8 @@ async function runProxy(command: Command, options: RunCommandOptions, env: Envir
   }
   const loaded = await configFor(command, options, env);
   if (options.writeConfigTo) {
-    await writeConfigFile(options.writeConfigTo, configFileText(loaded), env.writeFile);
+    const text = configFileText(loaded, await declaredOptions(options.backend, env.workingDirectory));
+    await writeConfigFile(options.writeConfigTo, text, env.writeFile);
     return;
   }
   if (switchOf("--cleanup", options.cleanup)) {
@@ -202,8 +211,7 @@ async function configuredBackend(
   const place = { world, platform, workingDirectory, signal };
   const { module, because, options } = await chooseBackend({ ...place, spec, mode: loaded.mode, host, takesOver });
   if (because !== undefined) world.log.info("backend chosen", { backend: module.name, because, ...options, hint: CHOICE_HINT });
-  const input = { ...loaded.input, backendOptions: { ...options, ...loaded.input.backendOptions } };
-  return { module, config: runConfig({ ...loaded, input }, module) };
+  return { module, config: runConfig(loaded, module, options) };
 }
 
 /** A backend that doesn't come with turnout may do anything or nothing: it takes nobody's place. */

@@ -128,13 +128,12 @@ async function answerHere(command: Command, options: WhyOptions, question: Parse
     host: "needed",
     takesOver: true,
   });
-  const input = { ...loaded.input, backendOptions: { ...found, ...loaded.input.backendOptions } };
   const running = await runningProxy(options, env);
   const isSourceSaid = command.getOptionValueSource("source") !== "default";
   if (!isSourceSaid) demandSource(options.source, running.status?.source);
   const { config, causes } =
     running.status === undefined
-      ? { config: runConfig({ ...loaded, input }, module), causes: [] }
+      ? { config: runConfig(loaded, module, found), causes: [] }
       : withProxyFlags({ loaded, found, module }, running.status);
   return await answerAlone({
     question,

@@ -26,8 +26,8 @@ type Options = Readonly<Record<string, Plain>>;
 const parseOptions = ({ counters = false, cgroup = "/sys/fs/cgroup" }: Options): unknown => ({ counters, cgroup });
 const moduleOf = (name: string) => ({ name, countingOptions: { counters: true }, parseOptions });
 
-function agreed(flags: Flags, backend = "nft", backendOptions: Options = {}, proxy = PROXY): AgreedFlags {
-  const loaded = loadConfig({ flags, file: undefined, hostname: "vm", backendOptions });
+function agreed(flags: Flags, backend = "nft", options: Flags = {}, proxy = PROXY): AgreedFlags {
+  const loaded = loadConfig({ flags, file: undefined, hostname: "vm", backendOptions: Object.entries(options) });
   return withProxyFlags({ loaded, found: { found: "here" }, module: moduleOf(backend) }, proxy);
 }
 
@@ -80,7 +80,7 @@ describe("settings of rules", () => {
     });
   });
 
-  it.each<readonly [name: string, flags: Flags, options: Options, says: string]>([
+  it.each<readonly [name: string, flags: Flags, options: Flags, says: string]>([
     ["an option", {}, { cgroup: "/b" }, "option cgroup of the backend: /sys/fs/cgroup/a, not /b"],
     ["how large a Service may be", { "max-service-entries": "9" }, {}, "--max-service-entries: 60, not 9"],
     ["addresses", { "allowed-external-ip-cidrs": "none" }, {}, "--allowed-external-ip-cidrs: 198.51.100.0/24, not none"],

@@ -12,7 +12,7 @@ export interface GivenFlags {
   readonly module: ConfiguredModule;
 }
 
-type ConfiguredModule = Pick<BackendModule, "name" | "proxyMode" | "countingOptions" | "parseOptions">;
+type ConfiguredModule = Pick<BackendModule, "name" | "proxyMode" | "options" | "countingOptions" | "parseOptions">;
 
 /** A configuration to answer with. */
 export interface AgreedFlags {

@@ -6,6 +6,8 @@
  */
 export { cleanBackend } from "./program/clean-backend.ts";
 export type { Cleaned, CleanupScope, CleanupWork } from "./program/clean-backend.ts";
+export { optionsFromFlags, typedOption } from "./config/backend-options.ts";
+export type { BackendOptions, TypedOption } from "./config/backend-options.ts";
 export { ALLOWED_ADDRESS_FLAGS } from "./config/allowed-addresses.ts";
 export { parseBindAddress } from "./config/bind-address.ts";
 export type { BindAddress } from "./config/bind-address.ts";

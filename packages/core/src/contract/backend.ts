@@ -2,6 +2,7 @@ import type { IPFamily } from "../model/api-objects.ts";
 import type { NodeContext, ServicePort } from "../model/rows.ts";
 import type { ProxyError } from "../model/errors.ts";
 import type { Capabilities, Variants } from "./capabilities.ts";
+import type { OptionKinds } from "./options.ts";
 import type { FlowFilter, World } from "./world.ts";
 
 /** JSON-like data. */
@@ -373,6 +374,8 @@ export interface BackendModule<O = unknown, H = unknown, K extends KernelObject 
    * Tests and the conformance kit make none: they pass a fake W. Default: W is the {@link World} as it is.
    */
   createWorld?(base: World): W & { close?(): void };
+  /** Its options by name, each with its kind, so that a flag or a file's field becomes such a value. Default: each is `any`, and the last flag of a name counts. */
+  readonly options?: OptionKinds;
   /** Check options given by name. Pure. @throws {ProxyError} `invalid_object` naming the option. */
   parseOptions(raw: Readonly<Record<string, Plain>>): O;
   /** Look at tools, kernel, rights and host facts. Reads only. */

@@ -2,6 +2,7 @@ import { ProxyError } from "../model/errors.ts";
 import { objectId } from "./backend.ts";
 import type { Backend, BackendModule, Delta, KernelObject, Observed, Outcome } from "./backend.ts";
 import { abilityFaults, valueText } from "./capabilities.ts";
+import { OPTION_KINDS } from "./options.ts";
 
 /** The contract that this core keeps. */
 const CONTRACT = 2;
@@ -26,6 +27,9 @@ const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every
 
 const isTextTable = (value: unknown): boolean => isObject(value) && Object.values(value).every((one) => typeof one === "string");
 
+const isKinds = (value: unknown): boolean =>
+  isObject(value) && Object.values(value).every((kind) => OPTION_KINDS.some((one) => one === kind));
+
 const MODULE: Readonly<Record<Exclude<keyof BackendModule, "contract" | "variants">, Rule>> = {
   name: TEXT,
   residence: rule('"kernel" or "process"', (value) => value === "kernel" || value === "process"),
@@ -36,6 +40,7 @@ const MODULE: Readonly<Record<Exclude<keyof BackendModule, "contract" | "variant
   countingOptions: optional(rule("an object", isObject)),
   rights: optional(rule("an object of texts", isTextTable)),
   createWorld: optional(FUNCTION),
+  options: optional(rule("an object of kinds of options", isKinds)),
   parseOptions: FUNCTION,
   probe: FUNCTION,
   open: FUNCTION,

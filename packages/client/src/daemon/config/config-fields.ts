@@ -2,6 +2,7 @@ import { canonicalIP, NODE_PORT_KEYWORDS } from "@turnout/core";
 import { parseBindAddress } from "./bind-address.ts";
 import { cidrOf } from "./cidr.ts";
 import {
+  ANY_BY_NAME,
   DURATION,
   DURATION_OR_NS,
   INTEGER,
@@ -95,7 +96,7 @@ const minSyncPeriod = { kind: DURATION, fallback: 100, zeroIsUnset: true, check:
 const masqueradeBit = { kind: INTEGER, fallback: 14, check: between(0, 31) } as const;
 
 /**
- * Every field of KubeProxyConfiguration v1alpha1 with its flag, default and check.
+ * Every field of KubeProxyConfiguration v1alpha1, and of Turnout's section, with its flag, default and check.
  * @source kube-proxy apis/config/v1alpha1/defaults.go and apis/config/validation
  */
 export const FIELDS: { readonly [P in ConfigPath]: Field<ConfigValues[P]> } = {
@@ -317,6 +318,8 @@ export const FIELDS: { readonly [P in ConfigPath]: Field<ConfigValues[P]> } = {
     hasNoEffect: true,
   },
   portRange: { kind: TEXT, fallback: "", hasNoEffect: true },
+  // Not kube-proxy's, which warns of the unknown section and goes on. What each option is decides the backend.
+  "turnout.backendOptions": { kind: ANY_BY_NAME, fallback: {} },
 };
 
 /** All paths in the table's order. */

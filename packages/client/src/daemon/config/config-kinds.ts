@@ -223,6 +223,42 @@ export const LIST: ValueKind<readonly string[]> = {
   show: (value) => value,
 };
 
+function textMapFromFlag(text: string): Readonly<Record<string, string>> {
+  const pairs = listFromFlag(text).filter((pair) => pair !== "");
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const equals = pair.indexOf("=");
+      if (equals < 1) throw expected("name=text,other=text", text);
+      return [pair.slice(0, equals), pair.slice(equals + 1)];
+    }),
+  );
+}
+
+/** Texts by name; a flag is written `a=1,b=2`. */
+export const TEXTS: ValueKind<Readonly<Record<string, string>>> = {
+  placeholder: "NAME=TEXT,…",
+  fromFile: (value) => {
+    if (!isRecord(value)) throw expected("a map of names to text", value);
+    return Object.fromEntries(Object.entries(value).map(([name, text]) => [name, readString(text)]));
+  },
+  fromFlag: textMapFromFlag,
+  add: (before, next) => ({ ...before, ...next }),
+  show: (value) => value,
+};
+
+/** Values of any kind by name, without those that are null; a file's only. */
+export const ANY_BY_NAME: ValueKind<Readonly<Record<string, Plain>>> = {
+  placeholder: "NAME=VALUE",
+  fromFile: (value) => {
+    if (!isRecord(value)) throw expected("a map of names to values", value);
+    return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null)) as Readonly<Record<string, Plain>>;
+  },
+  fromFlag: (text) => {
+    throw expected("a map in a file", text);
+  },
+  show: (value) => value,
+};
+
 /** Names with true or false; a flag is written `A=true,B=false`. */
 export const SWITCHES: ValueKind<Readonly<Record<string, boolean>>> = {
   placeholder: "NAME=BOOL,…",

@@ -1,3 +1,5 @@
+import type { Plain } from "@turnout/core";
+
 /** How much is logged from files of a name. */
 export interface VModuleItem {
   /** A base name without its suffix, or a glob pattern of it. */
@@ -5,7 +7,7 @@ export interface VModuleItem {
   readonly verbosity: number;
 }
 
-/** KubeProxyConfiguration v1alpha1 as flat paths; durations are in milliseconds. */
+/** KubeProxyConfiguration v1alpha1 as flat paths, and Turnout's section `turnout`; durations are in milliseconds. */
 export interface ConfigValues {
   readonly featureGates: Readonly<Record<string, boolean>>;
   readonly "clientConnection.kubeconfig": string;
@@ -67,6 +69,7 @@ export interface ConfigValues {
   readonly "conntrack.udpStreamTimeout": number;
   readonly configSyncPeriod: number;
   readonly portRange: string;
+  readonly "turnout.backendOptions": Readonly<Record<string, Plain>>;
 }
 
 /** The path of one configuration value, e.g. `iptables.masqueradeBit`. */

@@ -63,7 +63,7 @@ winkernel: {enableDSR: false, forwardHealthCheckVip: false, networkName: "", roo
 
 describe("parseKubeProxyConfig", () => {
   test("the table has every field of KubeProxyConfiguration", () => {
-    expect(PATHS).toHaveLength(60);
+    expect(PATHS.filter((path) => !path.startsWith("turnout."))).toHaveLength(60);
     expect(new Set(PATHS.flatMap((path) => FIELDS[path].flag ?? [])).size).toBe(
       PATHS.filter((path) => FIELDS[path].flag !== undefined).length,
     );

@@ -32,7 +32,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
  * Read one value of the table.
  * @throws {ProxyError} `invalid_object` naming `where`.
  */
-export function readField<T>(field: Field<T>, where: string, read: (kind: Field<T>["kind"]) => T): T {
+export function readField<T>(field: Pick<Field<T>, "kind">, where: string, read: (kind: Field<T>["kind"]) => T): T {
   try {
     return read(field.kind);
   } catch (error) {

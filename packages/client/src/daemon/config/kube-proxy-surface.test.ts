@@ -157,7 +157,7 @@ test("no flag mirrors a field that kube-proxy has not, but for those of its Wind
 });
 
 test("the configuration has kube-proxy's fields, and no others", () => {
-  expect(PATHS.toSorted()).toEqual(surface.fields);
+  expect(PATHS.filter((path) => !path.startsWith("turnout.")).toSorted()).toEqual(surface.fields);
 });
 
 test("a flag's value is of the kind kube-proxy has", () => {

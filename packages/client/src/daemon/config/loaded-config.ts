@@ -1,4 +1,5 @@
-import { ProxyError, type Plain } from "@turnout/core";
+import { ProxyError } from "@turnout/core";
+import type { TypedOption } from "./backend-options.ts";
 import { checkValues } from "./config-checks.ts";
 import { CONFIG_FLAGS, flagFor, parseConfigFlags, typedTexts, type RawFlags } from "./config-flags.ts";
 import type { ConfigPath, GivenValues } from "./config-values.ts";
@@ -20,8 +21,8 @@ export interface ConfigInput {
   readonly file: FileText | undefined;
   /** The operating system's host name. */
   readonly hostname: string;
-  /** Values of --backend-option. */
-  readonly backendOptions?: Readonly<Record<string, Plain>>;
+  /** Each --backend-option as typed. */
+  readonly backendOptions?: readonly TypedOption[];
 }
 
 /** Flags and file read and merged, before the backend is chosen. */

@@ -1,6 +1,7 @@
 import { canonicalIP, isEqual, type AllowedAddresses, type BackendModule, type NodeSettings, type Plain } from "@turnout/core";
 import { stringify } from "yaml";
 import { allowedAddresses } from "./allowed-addresses.ts";
+import { optionsFromFile, optionsFromFlags, type BackendOptions } from "./backend-options.ts";
 import { isWildcard } from "./bind-address.ts";
 import { checkValues } from "./config-checks.ts";
 import { FIELDS, PATHS, type Field } from "./config-fields.ts";
@@ -55,7 +56,7 @@ export interface RunConfig extends ServerAddresses, InsightSettings {
 }
 
 /** A backend as far as its configuration is concerned. */
-export type ConfiguredBackend = Pick<BackendModule, "name" | "proxyMode">;
+export type ConfiguredBackend = Pick<BackendModule, "name" | "proxyMode" | "options">;
 
 /** kube-proxy's configuration has a section for each of its modes, of the same name but for these. */
 const PREFIX_OF: Readonly<Record<string, string>> = { kernelspace: "winkernel." };
@@ -65,14 +66,17 @@ const NOT_OPTIONS: ReadonlySet<string> = new Set(["masqueradeBit", "masqueradeAl
 /**
  * Make the configuration for one backend.
  *
+ * Shape: `found` are options with which the backend adopts the rules of this host; those of file and flags beat them.
  * Edges: the sync periods and masquerade settings come from the section of that backend's mode (iptables' for those without one).
  * @throws {ProxyError} `invalid_object` when values contradict each other or the node's name is blank.
  */
-export function runConfig(loaded: LoadedConfig, { name, proxyMode = name }: ConfiguredBackend): RunConfig {
+export function runConfig(loaded: LoadedConfig, backend: ConfiguredBackend, found: BackendOptions = {}): RunConfig {
+  const { name, proxyMode = name } = backend;
   const section = settingsSectionOf(proxyMode);
   const given = { ...loaded.fromFile, ...loaded.fromFlags };
   checkValues(given, proxyMode, (path) => placeOf(path, loaded));
-  const values = withDefaults(given);
+  const options = givenOptions(loaded, backend);
+  const values = withDefaults({ ...given, "turnout.backendOptions": options });
   const masqueradeBit = values[section === "nftables" ? "nftables.masqueradeBit" : "iptables.masqueradeBit"];
   const masqueradeAll = values[section === "nftables" ? "nftables.masqueradeAll" : "iptables.masqueradeAll"];
   const syncPeriodMs = values[`${section}.syncPeriod`];
@@ -100,7 +104,7 @@ export function runConfig(loaded: LoadedConfig, { name, proxyMode = name }: Conf
     allowedAddresses: Object.freeze(allowedAddresses(loaded.input.flags)),
     kubeconfig: values["clientConnection.kubeconfig"] || undefined,
     master: textFlag(loaded.input.flags, "master"),
-    backendOptions: Object.freeze({ ...sectionOptions(given, proxyMode), ...loaded.input.backendOptions }),
+    backendOptions: Object.freeze({ ...found, ...sectionOptions(given, proxyMode), ...options }),
     configFile: loaded.input.file,
     repairsOnNotice: isFeatureOn("TurnoutRepairOnNotice", loaded),
     proxyMode,
@@ -110,7 +114,7 @@ export function runConfig(loaded: LoadedConfig, { name, proxyMode = name }: Conf
     hasFlagz: isGateOn("ComponentFlagz", values.featureGates),
     flagz: flagTexts(loaded.input.flags, loaded.input.file?.path),
     configz: configz(values, servers, proxyMode),
-    warnings: [...loaded.warnings, ...otherMode(loaded.mode, { name, proxyMode }), ...withoutEffect(given)],
+    warnings: [...loaded.warnings, ...otherMode(loaded.mode, name, proxyMode), ...withoutEffect(given)],
   });
 }
 
@@ -147,6 +151,15 @@ function hostSettings(values: ConfigValues): HostSettings {
       udpStreamTimeoutMs: values["conntrack.udpStreamTimeout"],
     },
     oomScoreAdj: values.oomScoreAdj,
+  };
+}
+
+/** The backend's options of the file's section `turnout` and of `--backend-option`, which beats the file. */
+function givenOptions(loaded: LoadedConfig, backend: ConfiguredBackend): BackendOptions {
+  const path = "turnout.backendOptions";
+  return {
+    ...optionsFromFile(loaded.fromFile[path] ?? {}, backend, placeOf(path, loaded)),
+    ...optionsFromFlags(loaded.input.backendOptions ?? [], backend),
   };
 }
 
@@ -187,7 +200,7 @@ function withoutEffect(given: GivenValues): readonly string[] {
 }
 
 /** A kube-proxy file for another mode has its settings in another section: say so rather than lose them silently. */
-function otherMode(mode: string, { name, proxyMode }: Required<ConfiguredBackend>): readonly string[] {
+function otherMode(mode: string, name: string, proxyMode: string): readonly string[] {
   if (mode === "" || mode === proxyMode) return [];
   return [
     `the configuration is for mode ${mode}, but the backend is ${name}: masquerade and sync settings are those of section ${settingsSectionOf(proxyMode)}`,
@@ -197,9 +210,10 @@ function otherMode(mode: string, { name, proxyMode }: Required<ConfiguredBackend
 /**
  * Write what flags and file say, with defaults for all else, as a configuration file: what --write-config-to does.
  *
+ * Shape: the backend says of what kind its options are.
  * Edges: a server's address that a flag turned off is written as "", which a file can't mean: it means the default.
  * @throws {ProxyError} `invalid_object` for what the configuration's mode refuses.
  */
-export function configFileText(loaded: LoadedConfig): string {
-  return stringify(runConfig(loaded, { name: loaded.mode }).configz[CONFIGZ]);
+export function configFileText(loaded: LoadedConfig, backend: Pick<BackendModule, "options"> = {}): string {
+  return stringify(runConfig(loaded, { ...backend, name: loaded.mode, proxyMode: loaded.mode }).configz[CONFIGZ]);
 }

@@ -176,7 +176,11 @@ test("flags are read into what they mean", () => {
   ]);
   expect(flags).toMatchObject({
     verbose: true,
-    backendOptions: { a: 1, b: true, c: "x=y" },
+    backendOptions: [
+      ["a", "1"],
+      ["b", "true"],
+      ["c", "x=y"],
+    ],
     raw: { "masquerade-all": ["false"], "nodeport-addresses": ["10.0.0.0/8", "fd00::/8"] },
     wants: "run",
   });

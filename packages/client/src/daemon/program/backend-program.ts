@@ -75,7 +75,7 @@ async function runWith<H, K extends KernelObject, S>(
 ): Promise<void> {
   const file = await readConfigFile(flags.config, env.readFile);
   const loaded = loadConfig({ flags: flags.raw, file, hostname: env.hostname, backendOptions: flags.backendOptions });
-  if (flags.writeConfigTo !== "") return await writeConfigFile(flags.writeConfigTo, configFileText(loaded), env.writeFile);
+  if (flags.writeConfigTo !== "") return await writeConfigFile(flags.writeConfigTo, configFileText(loaded, module), env.writeFile);
   const config = runConfig(loaded, module);
   const format = loaded.logging.format ?? (env.isTerminal ? "text" : "json");
   const isMore = flags.verbose || (loaded.logging.verbosity ?? 0) >= DEBUG_LEVEL;

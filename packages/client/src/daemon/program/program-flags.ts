@@ -1,4 +1,5 @@
-import { ProxyError, type Plain } from "@turnout/core";
+import { ProxyError } from "@turnout/core";
+import { typedOption, type TypedOption } from "../config/backend-options.ts";
 import { CONFIG_FLAGS, type FlagText, type RawFlags } from "../config/config-flags.ts";
 import { switchOf } from "../config/config-kinds.ts";
 import { parseDuration } from "../config/duration.ts";
@@ -29,7 +30,7 @@ export interface ProgramFlags {
   /** Write the configuration with its defaults to this file, and exit; "" is not given. */
   readonly writeConfigTo: string;
   readonly verbose: boolean;
-  readonly backendOptions: Readonly<Record<string, Plain>>;
+  readonly backendOptions: readonly TypedOption[];
   /** kube-proxy's flags and `node-name`, as the configuration takes them. */
   readonly raw: RawFlags;
   readonly wants: "run" | "help" | "version";
@@ -100,25 +101,13 @@ function pairsOf(args: readonly string[]): readonly (readonly [name: string, val
   return pairs;
 }
 
-/** true, false and numbers are what they look like; everything else is text. */
-function plainValue(text: string): Plain {
-  if (text === "true" || text === "false") return text === "true";
-  return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
-}
-
-function backendOption(pair: string): readonly [string, Plain] {
-  const equals = pair.indexOf("=");
-  if (equals < 1) throw bad("--backend-option", `"${pair}" is not name=value`);
-  return [pair.slice(0, equals), plainValue(pair.slice(equals + 1))];
-}
-
 /** Read a command line. @throws {ProxyError} `invalid_object` naming the flag. */
 export function parseProgramFlags(args: readonly string[]): ProgramFlags {
   const own = new Map<string, string>();
   const raw: Record<string, FlagText[]> = {};
-  const options: (readonly [string, Plain])[] = [];
+  const options: TypedOption[] = [];
   for (const [name, value, isBare] of pairsOf(args)) {
-    if (name === "backend-option") options.push(backendOption(value));
+    if (name === "backend-option") options.push(typedOption(value));
     else if (name !== "web-page" && Object.hasOwn(OWN, name)) own.set(name, value);
     else (raw[name] ??= []).push(isBare ? true : value);
   }
@@ -139,7 +128,7 @@ export function parseProgramFlags(args: readonly string[]): ProgramFlags {
     cleanup: isOn("cleanup"),
     writeConfigTo: own.get("write-config-to") ?? "",
     verbose: isOn("verbose"),
-    backendOptions: Object.fromEntries(options),
+    backendOptions: options,
     raw,
     wants: isOn("help") ? "help" : own.get("version") === "raw" || isOn("version") ? "version" : "run",
   };
@@ -165,7 +154,7 @@ const OWN_HELP: readonly (readonly [flag: string, help: string])[] = [
   ["--cleanup", "remove the rules of this backend, and of former proxies where it works, and exit"],
   ["--write-config-to <file>", "write flags and configuration with all defaults as a configuration file, and exit"],
   ["--timeout <duration>", `with --once: give up after this long (default: ${TIMEOUT})`],
-  ["--backend-option <name=value>", "an option of the backend itself; repeatable"],
+  ["--backend-option <name=value>", "an option of the backend itself; repeatable, lists with commas (name=a,b)"],
   ["-v, --verbose", "log more; errors come with cause and stack"],
   ["-V, --version", "print the version"],
   ["-h, --help", "print this"],
