@@ -187,7 +187,7 @@ describe("R-50, R-51 what a health check node port says", () => {
     Object.fromEntries(
       serviceHealth(rowsOf([rawService("cart", { ...spec, ...change }), rawSlice("cart", endpoints, { ports })]).values()),
     );
-  const answer = (readyLocal: number): unknown => ({ "shop/cart": { port: 32000, readyLocal } });
+  const answer = (readyLocal: number): unknown => ({ "shop/cart": { port: 32000, readyLocal, loadBalancerIPs: [] } });
 
   it.each([
     ["one endpoint with two ports is one", [HERE], answer(1)],
@@ -197,6 +197,15 @@ describe("R-50, R-51 what a health check node port says", () => {
     ["one that isn't ready doesn't count", [{ ...HERE, ready: false }], answer(0)],
     ["none", [], answer(0)],
   ])("%s", (_name, endpoints, expected) => expect(healthOf(endpoints)).toEqual(expected));
+
+  it("names the Service's load-balancer IPs, each once", () => {
+    const rows = rowsOf([
+      { ...rawService("cart", spec), status: { loadBalancer: { ingress: [{ ip: "198.51.100.7" }, { ip: "198.51.100.8" }] } } },
+      rawSlice("cart", [HERE], { ports }),
+    ]);
+    const loadBalancerIPs = ["198.51.100.7", "198.51.100.8"];
+    expect(serviceHealth(rows.values()).get("shop/cart")).toEqual({ port: 32000, readyLocal: 1, loadBalancerIPs });
+  });
 
   it.each([
     ["Cluster policy has none", { externalTrafficPolicy: "Cluster" }],

@@ -2,6 +2,7 @@ import { createServer } from "node:net";
 import type { AddressInfo, Server } from "node:net";
 import { once } from "node:events";
 import { afterEach, expect, test } from "vitest";
+import type { ServiceHealth } from "@turnout/core";
 import { freePort, ToyClock, ToyLog } from "../../test-support/toys.ts";
 import { ServiceHealthServers } from "./service-health.ts";
 
@@ -21,16 +22,33 @@ function portOf(server: Server): number {
   return (server.address() as AddressInfo).port;
 }
 
-function make(log: ToyLog, state: { healthy?: boolean; addresses?: readonly string[] | Error } = {}): ServiceHealthServers {
+interface State {
+  healthy?: boolean;
+  addresses?: readonly string[] | Error;
+  /** What the host has; absent: node ports answer on all of it. */
+  host?: readonly string[];
+}
+
+const clock = new ToyClock();
+
+function make(log: ToyLog, state: State = {}): ServiceHealthServers {
   servers = new ServiceHealthServers({
     family: "IPv4",
-    clock: new ToyClock(),
+    clock,
     log,
     isProxyHealthy: () => state.healthy ?? true,
-    addresses: () =>
-      state.addresses instanceof Error ? Promise.reject(state.addresses) : Promise.resolve(state.addresses ?? ["127.0.0.1"]),
+    addresses: () => {
+      const { addresses = ["127.0.0.1"], host } = state;
+      const isOnHost = host === undefined ? undefined : (ip: string): boolean => host.includes(ip);
+      return addresses instanceof Error ? Promise.reject(addresses) : Promise.resolve({ nodePorts: addresses, isOnHost });
+    },
   });
   return servers;
+}
+
+/** One Service with a health check node port. */
+function one(key: string, port: number, readyLocal: number, ...loadBalancerIPs: readonly string[]): ReadonlyMap<string, ServiceHealth> {
+  return new Map([[key, { port, readyLocal, loadBalancerIPs }]]);
 }
 
 async function probe(port: number, ip = "127.0.0.1"): Promise<string> {
@@ -47,11 +65,11 @@ test("ports open, follow their counts and the proxy's health, and close", async 
   const health = make(new ToyLog(), state);
   const port = await freePort();
   expect(await probe(port)).toBe("closed");
-  await health.sync(new Map([["shop/cart", { port, readyLocal: 2 }]]));
+  await health.sync(one("shop/cart", port, 2));
   expect(await probe(port)).toBe("200 weight 2");
-  await health.sync(new Map([["shop/cart", { port, readyLocal: 0 }]]));
+  await health.sync(one("shop/cart", port, 0));
   expect(await probe(port)).toBe("503 weight 0");
-  await health.sync(new Map([["shop/cart", { port, readyLocal: 1 }]]));
+  await health.sync(one("shop/cart", port, 1));
   state.healthy = false;
   expect(await probe(port)).toBe("503 weight 1");
   await health.sync(new Map());
@@ -61,10 +79,10 @@ test("ports open, follow their counts and the proxy's health, and close", async 
 test("a port that changed moves, also to another service", async () => {
   const health = make(new ToyLog());
   const [first, second] = [await freePort(), await freePort()];
-  await health.sync(new Map([["shop/cart", { port: first, readyLocal: 1 }]]));
-  await health.sync(new Map([["shop/cart", { port: second, readyLocal: 1 }]]));
+  await health.sync(one("shop/cart", first, 1));
+  await health.sync(one("shop/cart", second, 1));
   expect([await probe(first), await probe(second)]).toEqual(["closed", "200 weight 1"]);
-  await health.sync(new Map([["shop/other", { port: second, readyLocal: 3 }]]));
+  await health.sync(one("shop/other", second, 3));
   expect(await probe(second)).toBe("200 weight 3");
 });
 
@@ -74,34 +92,50 @@ test("a port in use is reported once, does not stop others, and is tried at the 
   const taken = await occupy();
   const free = await freePort();
   const wanted = new Map([
-    ["shop/taken", { port: portOf(taken), readyLocal: 1 }],
-    ["shop/free", { port: free, readyLocal: 1 }],
+    ["shop/taken", { port: portOf(taken), readyLocal: 1, loadBalancerIPs: [] }],
+    ["shop/free", { port: free, readyLocal: 1, loadBalancerIPs: [] }],
   ]);
   await health.sync(wanted);
   await health.sync(wanted);
   expect(await probe(free)).toBe("200 weight 1");
-  expect(health.hasFailures).toBe(true);
   expect(log.lines.filter((line) => line.includes("shop/taken"))).toHaveLength(1);
   taken.close();
   await once(taken, "close");
   await health.sync(wanted);
-  expect(health.hasFailures).toBe(false);
   expect(await probe(wanted.get("shop/taken")?.port ?? 0)).toBe("200 weight 1");
 });
 
-test("listening is all or nothing: one bad address closes the good ones", async () => {
-  const state: { addresses: readonly string[] } = { addresses: ["127.0.0.1", "192.0.2.1"] };
+test("each address is opened and closed on its own: one that can't be bound leaves the others, and is tried again without a sync", async () => {
+  const state: State = { addresses: ["127.0.0.1", "192.0.2.1"] };
   const health = make(new ToyLog(), state);
   const port = await freePort();
-  const wanted = new Map([["shop/cart", { port, readyLocal: 1 }]]);
-  await health.sync(wanted);
-  expect(await probe(port)).toBe("closed");
+  await health.sync(one("shop/cart", port, 1));
+  expect(await probe(port)).toBe("200 weight 1");
   state.addresses = ["127.0.0.1", "127.0.0.2"];
-  await health.sync(wanted);
+  await clock.advance(5_000);
   expect([await probe(port), await probe(port, "127.0.0.2")]).toEqual(["200 weight 1", "200 weight 1"]);
   state.addresses = ["127.0.0.2"];
-  await health.sync(wanted);
+  await health.sync(one("shop/cart", port, 1));
   expect([await probe(port), await probe(port, "127.0.0.2")]).toEqual(["closed", "200 weight 1"]);
+});
+
+test("a Service's port answers at those of its load-balancer IPs that the host has, as they come and go, and no other Service's does", async () => {
+  const log = new ToyLog();
+  const state: State = { addresses: ["127.0.0.1"], host: ["127.0.0.1"] };
+  const health = make(log, state);
+  const [port, other] = [await freePort(), await freePort()];
+  const wanted = new Map([...one("shop/cart", port, 2, "127.0.0.7"), ...one("shop/web", other, 1)]);
+  const probes = (): Promise<readonly string[]> => Promise.all([probe(port), probe(port, "127.0.0.7"), probe(other, "127.0.0.7")]);
+  await health.sync(wanted);
+  expect(await probes()).toEqual(["200 weight 2", "closed", "closed"]);
+  state.host = ["127.0.0.1", "127.0.0.7"];
+  await clock.advance(5_000);
+  expect(await probes()).toEqual(["200 weight 2", "200 weight 2", "closed"]);
+  state.host = ["127.0.0.1"];
+  await health.sync(wanted);
+  expect(await probes()).toEqual(["200 weight 2", "closed", "closed"]);
+  // An address that the host does not have is no failure.
+  expect(log.lines).toEqual([]);
 });
 
 test.each([
@@ -109,12 +143,11 @@ test.each([
   ["addresses can't be read", new Error("netlink is away")],
 ])("%s: reported, tried again", async (_name, addresses) => {
   const log = new ToyLog();
-  const state: { addresses: readonly string[] | Error } = { addresses };
+  const state: State = { addresses };
   const health = make(log, state);
   const port = await freePort();
-  const wanted = new Map([["shop/cart", { port, readyLocal: 1 }]]);
+  const wanted = one("shop/cart", port, 1);
   await health.sync(wanted);
-  expect(health.hasFailures).toBe(true);
   expect(log.lines.some((line) => line.includes("no address of this host is chosen"))).toBe(true);
   state.addresses = ["127.0.0.1"];
   await health.sync(wanted);
@@ -125,6 +158,6 @@ test("after close nothing opens again", async () => {
   const health = make(new ToyLog());
   const port = await freePort();
   await health.close();
-  await health.sync(new Map([["shop/cart", { port, readyLocal: 1 }]]));
+  await health.sync(one("shop/cart", port, 1));
   expect(await probe(port)).toBe("closed");
 });

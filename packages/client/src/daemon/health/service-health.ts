@@ -3,48 +3,58 @@ import { ProxyError, type Clock, type IPFamily, type Log, type ServiceHealth } f
 import { serviceHealthReply } from "./health.ts";
 import { closeServer, listen } from "./http.ts";
 
-/** What the health check node ports of one family hang on. */
+/** Where health check node ports answer. */
+export interface HealthAddresses {
+  /** The addresses that answer node ports, or the family's unspecified address for all. */
+  readonly nodePorts: readonly string[];
+  /** Whether this host has an address; undefined: the above are all that it has. */
+  readonly isOnHost: ((ip: string) => boolean) | undefined;
+}
+
+/** What the health check node ports of one family are made with. */
 export interface ServiceHealthOptions {
   readonly family: IPFamily;
   readonly clock: Clock;
   readonly log: Log;
   /** Whether the proxy itself keeps up; an unhealthy one answers 503 whatever the endpoints. */
   readonly isProxyHealthy: () => boolean;
-  /** Addresses to listen on, sorted; asked for at every sync. */
-  readonly addresses: () => Promise<readonly string[]>;
-  /** Hears, once for each failure, that the port of a Service (`namespace/name`) can't be opened. */
+  /** Read at every sync. */
+  readonly addresses: () => Promise<HealthAddresses>;
+  /** Called once for each failure: the port of a Service (`namespace/name`) can't be opened. */
   readonly onListenError?: ((service: string, port: number, error: ProxyError) => void) | undefined;
 }
 
 interface OpenPort {
   readonly port: number;
-  readonly addresses: string;
-  readonly servers: readonly Server[];
+  /** By address. */
+  readonly servers: Map<string, Server>;
   readyLocal: number;
 }
 
 /**
+ * What could not be opened is tried again after this long, also without a sync: a load-balancer IP comes when another program adds it, or its link
+ * comes up, or the kernel has checked it for duplicates.
+ */
+const RETRY_MS = 5_000;
+
+/**
  * The HTTP servers of Services with a health check node port, one family.
  *
- * Edges: a port that can't be bound on every chosen address is closed again, reported once, and tried at the next sync;
- * one service's failure never stops the others. Syncs may overlap: the latest call wins.
+ * Edges: each address is opened and closed on its own, so one that can't be bound leaves the others; it is reported once and tried again. One
+ * service's failure never stops the others. Syncs may overlap: the latest call wins.
  * @source rules R-50, R-51; kube-proxy healthcheck/service_health.go
  */
 export class ServiceHealthServers {
   readonly #options: ServiceHealthOptions;
   readonly #open = new Map<string, OpenPort>();
   readonly #reported = new Map<string, string>();
+  readonly #closing = new AbortController();
   #wanted: ReadonlyMap<string, ServiceHealth> = new Map();
-  #isClosed = false;
+  #isRetrying = false;
   #work: Promise<void> = Promise.resolve();
 
   constructor(options: ServiceHealthOptions) {
     this.#options = options;
-  }
-
-  /** Some port could not be opened, so the next sync has something to do whatever changed. */
-  get hasFailures(): boolean {
-    return this.#reported.size > 0;
   }
 
   /** Open, close and update ports until they are as wished. */
@@ -56,28 +66,26 @@ export class ServiceHealthServers {
 
   /** Close every port, for good. */
   close(): Promise<void> {
-    this.#isClosed = true;
+    this.#closing.abort();
     return this.sync(new Map());
   }
 
   async #reconcile(): Promise<void> {
-    const wanted = this.#wanted;
-    const addresses = wanted.size === 0 ? [] : await this.#addresses();
-    const listening = addresses.join(" ");
+    const wanted = this.#closing.signal.aborted ? new Map<string, ServiceHealth>() : this.#wanted;
     for (const [key, open] of this.#open) {
-      const desired = wanted.get(key);
-      if (desired?.port === open.port && listening === open.addresses) {
-        open.readyLocal = desired.readyLocal;
-      } else {
-        this.#open.delete(key);
-        await Promise.all(open.servers.map(closeServer));
-      }
+      if (wanted.get(key)?.port === open.port) continue;
+      this.#open.delete(key);
+      await Promise.all([...open.servers.values()].map(closeServer));
     }
     for (const key of this.#reported.keys()) if (!wanted.has(key)) this.#reported.delete(key);
-    for (const [key, desired] of wanted) if (!this.#open.has(key) && !this.#isClosed) await this.#openPort(key, desired, addresses);
+    if (wanted.size === 0) return;
+    const addresses = await this.#addresses();
+    let isComplete = true;
+    for (const [key, desired] of wanted) isComplete = (await this.#follow(key, desired, addresses)) && isComplete;
+    if (!isComplete) void this.#retryLater();
   }
 
-  async #addresses(): Promise<readonly string[]> {
+  async #addresses(): Promise<HealthAddresses> {
     try {
       return await this.#options.addresses();
     } catch (error) {
@@ -85,42 +93,64 @@ export class ServiceHealthServers {
         family: this.#options.family,
         error,
       });
-      return [];
+      return { nodePorts: [], isOnHost: undefined };
     }
   }
 
-  async #openPort(key: string, desired: ServiceHealth, addresses: readonly string[]): Promise<void> {
-    const open: { port: number; addresses: string; servers: Server[]; readyLocal: number } = {
-      port: desired.port,
-      addresses: addresses.join(" "),
-      servers: [],
-      readyLocal: desired.readyLocal,
-    };
+  /** Open and close the servers of one Service; tells whether it answers wherever it may have to. */
+  async #follow(key: string, desired: ServiceHealth, { nodePorts, isOnHost }: HealthAddresses): Promise<boolean> {
+    const { port, readyLocal } = desired;
+    const balanced = isOnHost === undefined ? [] : desired.loadBalancerIPs;
+    const open = this.#open.get(key) ?? { port, readyLocal, servers: new Map<string, Server>() };
+    open.readyLocal = readyLocal;
+    this.#open.set(key, open);
+    const wanted = new Set([...nodePorts, ...balanced.filter((ip) => isOnHost?.(ip))]);
+    for (const [ip, server] of open.servers) {
+      if (wanted.has(ip)) continue;
+      open.servers.delete(ip);
+      await closeServer(server);
+    }
     const [namespace = "", name = ""] = key.split("/");
     const handler = (): ReturnType<typeof serviceHealthReply> =>
       serviceHealthReply(namespace, name, open.readyLocal, this.#options.isProxyHealthy());
-    try {
-      if (addresses.length === 0)
-        throw new ProxyError("not_found", "no address of this host is chosen for node ports", { hint: "see --nodeport-addresses" });
-      for (const ip of addresses) open.servers.push(await listen({ ip, port: desired.port }, handler, this.#options));
-    } catch (error) {
-      await Promise.all(open.servers.map(closeServer));
-      this.#report(key, desired.port, ProxyError.from(error, "tool_failed", "can't listen"));
-      return;
+    const failures: ProxyError[] = wanted.size === 0 ? [NO_ADDRESS] : [];
+    for (const ip of wanted) {
+      if (open.servers.has(ip)) continue;
+      try {
+        open.servers.set(ip, await listen({ ip, port }, handler, this.#options));
+      } catch (error) {
+        failures.push(ProxyError.from(error, "tool_failed", "can't listen"));
+      }
     }
-    this.#reported.delete(key);
-    this.#open.set(key, open);
+    this.#report(key, port, failures);
+    return failures.length === 0 && balanced.every((ip) => wanted.has(ip));
   }
 
-  #report(key: string, port: number, error: ProxyError): void {
-    if (this.#reported.get(key) === error.message) return;
-    this.#reported.set(key, error.message);
+  #report(key: string, port: number, failures: readonly ProxyError[]): void {
+    const [error] = failures;
+    const text = failures.map(({ message }) => message).join("; ");
+    if (error === undefined) this.#reported.delete(key);
+    if (error === undefined || this.#reported.get(key) === text) return;
+    this.#reported.set(key, text);
     this.#options.onListenError?.(key, port, error);
-    this.#options.log.warn("a health check node port can't be opened, trying again at the next sync", {
+    this.#options.log.warn("a health check node port can't be opened, trying again every 5 s", {
       service: key,
       port,
       family: this.#options.family,
       error,
     });
   }
+
+  async #retryLater(): Promise<void> {
+    if (this.#isRetrying) return;
+    this.#isRetrying = true;
+    const { signal } = this.#closing;
+    await this.#options.clock.sleep(RETRY_MS, signal);
+    this.#isRetrying = false;
+    if (!signal.aborted) await this.sync(this.#wanted);
+  }
 }
+
+const NO_ADDRESS: ProxyError = new ProxyError("not_found", "no address of this host is chosen for node ports", {
+  hint: "see --nodeport-addresses",
+});

@@ -35,7 +35,7 @@ import type { FamilyView, ForeignChange } from "../insight/proxy-view.ts";
 import { RecentLatencies } from "../insight/recent-latencies.ts";
 import { countMetrics } from "../insight/service-counts.ts";
 import { RepairPacer } from "../repair/repair-pacer.ts";
-import { ServiceHealthServers } from "../health/service-health.ts";
+import { ServiceHealthServers, type HealthAddresses } from "../health/service-health.ts";
 
 /** What one family's proxying is made of. */
 export interface FamilyParts<H, K extends KernelObject, S> {
@@ -236,13 +236,15 @@ export class FamilyRun<H, K extends KernelObject, S> {
     });
   }
 
-  /** Health check node ports answer where node ports do. */
-  #addresses(): readonly string[] {
+  /** Health check node ports answer where node ports do, and at their Service's load-balancer IPs that this host has. */
+  #addresses(): HealthAddresses {
     const { config, module, family, hostAddresses } = this.#parts;
     const wanted = config.settings.nodePortAddresses ?? module.nodePortAddressesDefault ?? [];
     const primary = this.#loop.node?.addresses[0];
-    const chosen = nodePortAddresses({ wanted, family, primary, hostAddresses: hostAddresses(family) });
-    return chosen === "all" ? [family === "IPv4" ? "0.0.0.0" : "::"] : chosen;
+    const own = hostAddresses(family);
+    const chosen = nodePortAddresses({ wanted, family, primary, hostAddresses: own });
+    if (chosen === "all") return { nodePorts: [family === "IPv4" ? "0.0.0.0" : "::"], isOnHost: undefined };
+    return { nodePorts: chosen, isOnHost: (ip) => own.includes(ip) };
   }
 
   async #followHost(signal: AbortSignal): Promise<void> {
@@ -308,7 +310,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
         this.#hasSynced = true;
         this.#firstSync.resolve();
         this.#pacer?.synced(event);
-        if (this.#parts.dryRun !== undefined || (!this.#isHealthDue && !this.#health.hasFailures)) return;
+        if (this.#parts.dryRun !== undefined || !this.#isHealthDue) return;
         this.#isHealthDue = false;
         void this.#health.sync(serviceHealth(this.#loop.rows.values()));
       },
