@@ -5,14 +5,15 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { CASES, type Case } from "./cases.ts";
+import { changesBetween, compareVersions, listReleases, newestOfMinors, readRelease } from "./release.ts";
 
 /**
  * Write down what can be set of kube-proxy, and what it says to each of {@link CASES}: `npm run kube-proxy:update -- DIRECTORY`.
  *
  * The directory has kube-proxy's sources in `src`, which `go run` works in, and the program built from them in `bin/kube-proxy`.
  * Each case is one start with --cleanup in an empty network namespace: flags, file and checks are those of every start, and nothing outlives it.
+ * Without a directory nothing is written. In any case it prints whether the Go module proxy has a newer release, and what that changes.
  */
-const VERSION = "1.36.3";
 const HEAD = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const SURFACE = join(root, "packages/client/test/kube-proxy/surface.json");
@@ -31,8 +32,7 @@ interface Printed {
   readonly featureGates: readonly Gate[];
 }
 
-const [directory] = process.argv.slice(2);
-if (directory === undefined) throw new Error("say where kube-proxy is: npm run kube-proxy:update -- DIRECTORY");
+const [directory = ""] = process.argv.slice(2);
 const program = join(directory, "bin/kube-proxy");
 let fieldNames: ReadonlySet<string> = new Set();
 let defaults: Readonly<Record<string, unknown>> = {};
@@ -109,28 +109,72 @@ function pretty(entries: Readonly<Record<string, unknown>>): string {
   return `{\n${rows.join(",\n")}\n}\n`;
 }
 
-function gatesSource(gates: readonly Gate[]): string {
+/** The version of the program. */
+function versionOf(): string {
+  const [, version] = /^Kubernetes v(\d+\.\d+\.\d+)$/m.exec(start(["--version"]).said) ?? [];
+  if (version === undefined || version.startsWith("0."))
+    throw new Error(`${program} does not say its version: build it with that of its sources`);
+  return version;
+}
+
+/** Gates of older releases that a release doesn't have any more, each with the last minor version that had it. */
+function goneGates(version: string, gates: readonly Gate[]): ReadonlyMap<string, string> {
+  const known = new Set(gates.map(({ name }) => name));
+  const older = newestOfMinors(listReleases(), version).map(readRelease);
+  return new Map(
+    older.flatMap((release) =>
+      release.gates
+        .filter(({ name }) => !known.has(name))
+        .map(({ name }) => [name, release.version.split(".").slice(0, 2).join(".")] as const),
+    ),
+  );
+}
+
+function gatesSource(version: string, gates: readonly Gate[], gone: ReadonlyMap<string, string>): string {
   const line = ({ name, stage, default: isOn, locked }: Gate): string => `${name} ${stage} ${isOn}${locked ? " locked" : ""}`;
   return [
     "/** The kube-proxy whose flags, fields and feature gates are known. */",
-    `export const KUBE_PROXY_VERSION = "${VERSION}";`,
+    `export const KUBE_PROXY_VERSION = "${version}";`,
     "",
     "/** Its feature gates, each a line: name, stage, default, and whether it can't be changed. Written by `npm run kube-proxy:update`. */",
     "export const KUBE_PROXY_GATES = `",
     ...gates.map(line),
     "`;",
     "",
+    "/** Gates that older releases had, each a line: name, and the last minor version with it. Written by `npm run kube-proxy:update`. */",
+    "export const REMOVED_GATES = `",
+    ...[...gone].map(([name, last]) => `${name} ${last}`).toSorted(),
+    "`;",
+    "",
   ].join("\n");
 }
 
-try {
+/** Say what the newest release changes. */
+function printNews(): void {
+  const [, known = ""] = /KUBE_PROXY_VERSION = "(.*)"/.exec(readFileSync(GATES, "utf8")) ?? [];
+  const newest = listReleases().toSorted(compareVersions).at(-1) ?? known;
+  if (compareVersions(newest, known) <= 0) return console.log(`kube-proxy ${known} is known, and the newest in the Go module proxy`);
+  const changes = changesBetween(readRelease(known), readRelease(newest));
+  console.log(
+    [`kube-proxy ${newest} is newer than ${known}, which is known; it changes:`, ...changes.map((line) => `  ${line}`)].join("\n"),
+  );
+  console.log("build it, and pass its folder: npm run kube-proxy:update -- DIRECTORY (src: the sources, bin/kube-proxy: the program)");
+}
+
+function update(): void {
+  const version = versionOf();
   const { flags, fields, featureGates } = printed(join(directory, "src"));
-  writeFileSync(GATES, gatesSource(featureGates));
+  writeFileSync(GATES, gatesSource(version, featureGates, goneGates(version, featureGates)));
   const sorted = fields.toSorted();
   fieldNames = new Set(fields);
   defaults = written([]).values;
   if (Object.keys(defaults).length === 0) throw new Error(`${program} writes no file of its defaults`);
-  writeFileSync(SURFACE, pretty({ version: VERSION, flags, fields: sorted, defaults, cases: CASES.map(verdict) }));
+  writeFileSync(SURFACE, pretty({ version, flags, fields: sorted, defaults, cases: CASES.map(verdict) }));
+}
+
+try {
+  if (directory !== "") update();
+  printNews();
 } finally {
   rmSync(scratch, { recursive: true });
 }

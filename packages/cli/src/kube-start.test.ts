@@ -54,7 +54,7 @@ it("a daemon tells of its start on its Node, and counts its requests", async () 
   const done = env.run(...RUN, "--kubeconfig", kubeconfig, "--metrics-bind-address", `127.0.0.1:${port}`);
   await expect.poll(() => api.objects("Event")).toHaveLength(1);
   expect(api.objects("Event")[0]).toMatchObject({ reason: "Starting", regarding: { kind: "Node", name: "node1" } });
-  await expect.poll(() => answered(port)).toContain(`host="${new URL(api.url).host}"} 4`);
+  await expect.poll(() => answered(port)).toContain(`host="${new URL(api.url).host}"} 5`);
   env.stop.abort();
   expect((await done).code).toBe(0);
 });
@@ -117,7 +117,7 @@ it("a node-state server tells of no start, and counts its requests", async () =>
   const port = await freePort();
   const listen = ["--listen", `unix://${env.directory}/node.sock`];
   const done = env.run("serve", "--kubeconfig", kubeconfig, ...listen, "--metrics-bind-address", `127.0.0.1:${port}`);
-  await expect.poll(() => answered(port)).toContain(`host="${new URL(api.url).host}"} 4`);
+  await expect.poll(() => answered(port)).toContain(`host="${new URL(api.url).host}"} 5`);
   expect(api.objects("Event")).toEqual([]);
   env.stop.abort();
   expect((await done).code).toBe(0);

@@ -75,7 +75,7 @@ export class NodeStateSource {
     const { allowedAddresses } = options.config;
     if (this.#spec.kind === "api") {
       parseApiTarget(this.#spec.target, options.tls);
-      refuseAllowOptions(allowedAddresses);
+      refuseAllowOptions(options.config, options.log);
     }
     if (options.tellsEvents === true) {
       this.#events = new EventQueue({ nodeName: options.config.nodeName, hostname: options.env.hostname }, options.clock);

@@ -1,14 +1,16 @@
-import type { RestClientMetrics, RunConfig } from "@turnout/client/daemon";
+import { servesExternalIPs, type RestClientMetrics, type RunConfig } from "@turnout/client/daemon";
 import type { Clock, Issue, Log, ObjectKind, Store } from "@turnout/core";
 import { openSource, type EventQueue, type ObjectSourceSpec } from "@turnout/server";
 import type { Environment } from "./environment.ts";
+
+const EXTERNAL_IPS_HINT = "the feature gate AllowServiceExternalIPs=true serves all of them, --allowed-external-ip-cidrs some";
 
 /** Where a store's objects come from, and who hears of them. */
 export interface FillOptions {
   readonly spec: ObjectSourceSpec;
   /** The one node whose Node object is wanted; undefined: all of them. */
   readonly nodeName: string | undefined;
-  readonly config: Pick<RunConfig, "kubeconfig" | "master">;
+  readonly config: Pick<RunConfig, "kubeconfig" | "master" | "allowedAddresses" | "followsClusterVersion">;
   readonly env: Environment;
   readonly clock: Clock;
   readonly log: Log;
@@ -46,7 +48,12 @@ export async function fillStore(store: Store, options: FillOptions, signal: Abor
     },
     holdIssues: (issues: readonly Issue[]): void => store.holdIssues(issues),
   };
-  const { kubeconfig, master } = config;
+  const { kubeconfig, master, allowedAddresses, followsClusterVersion } = config;
+  const onVersion = (version: string | undefined): void => {
+    if (servesExternalIPs({}, version) !== false) return;
+    log.warn("externalIPs of Services are not served, as by kube-proxy of this cluster's version", { version, hint: EXTERNAL_IPS_HINT });
+    store.limitAddresses({ ...allowedAddresses, externalIPs: [] });
+  };
   const source = openSource(spec, {
     nodeName,
     kubeconfig,
@@ -60,6 +67,7 @@ export async function fillStore(store: Store, options: FillOptions, signal: Abor
     onHeard,
     requestMetrics,
     events,
+    ...(followsClusterVersion ? { onVersion } : {}),
   });
   await source.run(sink, signal);
 }

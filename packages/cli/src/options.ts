@@ -12,9 +12,10 @@ import {
   type LogLevel,
   type FlagText,
   type RawFlags,
+  type RunConfig,
   type TypedOption,
 } from "@turnout/client/daemon";
-import { FAMILIES, ProxyError, type AllowedAddresses, type IPFamily, type Log } from "@turnout/core";
+import { FAMILIES, ProxyError, type IPFamily, type Log } from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "./environment.ts";
 import { BACKEND_HELP, ROOTLESS_BACKEND } from "./registry.ts";
@@ -31,11 +32,15 @@ const NODE_FLAGS: readonly string[] = [
   ...Object.values(ALLOWED_ADDRESS_FLAGS),
 ];
 const DEFAULT_TIMEOUT = "1m";
+const EXTERNAL_IPS_GATE = "AllowServiceExternalIPs";
+const LIMITS_ELSEWHERE = "the process that reads Services limits their addresses";
+const LIMITS_HINT = "with --source api:, give it to the node-state server (turnout serve)";
 /** klog prints more from this level on; ours is debug. */
 const DEBUG_LEVEL = 4;
 
 /** Flags that matter to what is computed, and not only to a running proxy. */
 const STATE_PATHS: ReadonlySet<string> = new Set([
+  "featureGates",
   "clientConnection.kubeconfig",
   "hostnameOverride",
   "bindAddress",
@@ -85,15 +90,20 @@ export function addAllowOptions(command: Command): Command {
     .option(`--${loadBalancerIPs} <cidrs>`, "the same for addresses in status.loadBalancer.ingress (default: all)");
 }
 
-/** Make sure that nobody takes a node-state server's rows for limited here. @throws {ProxyError} `invalid_object` where they are asked for. */
-export function refuseAllowOptions(allowed: AllowedAddresses): void {
-  const kinds = ["externalIPs", "loadBalancerIPs"] as const;
+/**
+ * Make sure that no one takes a node-state server's rows for limited here. A gate of kube-proxy's in a file is only warned of.
+ * @throws {ProxyError} `invalid_object` where flags limit them.
+ */
+export function refuseAllowOptions(
+  { allowedAddresses: allowed, features }: Pick<RunConfig, "allowedAddresses" | "features">,
+  log: Log,
+): void {
+  const isByGate = allowed.externalIPs?.length === 0 && features.some(({ name, enabled }) => name === EXTERNAL_IPS_GATE && !enabled);
+  if (isByGate) log.warn(`the feature gate ${EXTERNAL_IPS_GATE}=false has no effect here: ${LIMITS_ELSEWHERE}`, { hint: LIMITS_HINT });
+  const kinds = isByGate ? (["loadBalancerIPs"] as const) : (["externalIPs", "loadBalancerIPs"] as const);
   const given = kinds.filter((kind) => allowed[kind] !== undefined).map((kind) => ALLOWED_ADDRESS_FLAGS[kind]);
   if (given.length === 0) return;
-  throw new ProxyError("invalid_object", "the process that reads Services limits their addresses", {
-    object: given.map((name) => `--${name}`).join(", "),
-    hint: "with --source api:, give it to the node-state server (turnout serve)",
-  });
+  throw new ProxyError("invalid_object", LIMITS_ELSEWHERE, { object: given.map((name) => `--${name}`).join(", "), hint: LIMITS_HINT });
 }
 
 /** Add --source, --node-name and --config. */

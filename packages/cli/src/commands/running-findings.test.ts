@@ -24,6 +24,20 @@ test("a source that is not followed is a fault, and one without Services a risk"
   expect(runningFindings({ status: status({}, 0) }, [TURNOUT])).toMatchObject([{ id: "no-services", severity: "risk" }]);
 });
 
+test("Services with externalIPs are counted in a note, and none where an older proxy doesn't tell", () => {
+  const families = [
+    { services: 9, servicesWithExternalIPs: 3, inForceSinceMs: 1 },
+    { services: 9, servicesWithExternalIPs: 0, inForceSinceMs: 1 },
+  ];
+  expect(runningFindings({ status: { ...status({}, 9), families } as unknown as ProxyStatus }, [TURNOUT])).toMatchObject([
+    {
+      id: "external-ips",
+      severity: "note",
+      what: expect.stringMatching(/^3 Services lose their externalIPs with the feature gate AllowServiceExternalIPs=false/) as string,
+    },
+  ]);
+});
+
 test("a node that has no Node object is a risk, and one that is to go is none", () => {
   const found = (reason: string) =>
     runningFindings({ status: { ...status({}, 3), health: { isHealthy: true, isEligible: false, reason } } }, [TURNOUT]);

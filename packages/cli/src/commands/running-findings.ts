@@ -15,7 +15,9 @@ export interface RunningAnswer {
 
 /** What the proxy that runs here says of its own trouble, and why it can't be asked. Pure. */
 export function runningFindings(answer: RunningAnswer, writers: readonly Writer[]): readonly Finding[] {
-  return answer.status === undefined ? takenFindings(answer, writers) : [...nodeFindings(answer.status), ...sourceFindings(answer.status)];
+  return answer.status === undefined
+    ? takenFindings(answer, writers)
+    : [...nodeFindings(answer.status), ...sourceFindings(answer.status), ...externalIPFindings(answer.status)];
 }
 
 /** Why load balancers are told to send nothing here; without a Node object more is amiss than that. */
@@ -31,6 +33,21 @@ function nodeFindings({ node, health: { isHealthy, isEligible, reason } }: Proxy
       mend: isUnknown
         ? `give the proxy the name that the node has (--node-name): kubectl get node ${node}; a file needs a Node object, too`
         : "nothing, if that is meant",
+    },
+  ];
+}
+
+/** Services may have addresses in one family only; those of the family with more of them are counted. */
+function externalIPFindings({ families }: ProxyStatus): readonly Finding[] {
+  const count = Math.max(0, ...families.map(({ servicesWithExternalIPs = 0 }) => servicesWithExternalIPs));
+  if (count === 0) return [];
+  return [
+    {
+      id: "external-ips",
+      severity: "note",
+      what: `${count} ${count === 1 ? "Service loses its" : "Services lose their"} externalIPs with the feature gate AllowServiceExternalIPs=false, and in clusters of 1.40 and later by default`,
+      because: "turnout status: servicesWithExternalIPs",
+      mend: "use a load-balancer IP, or set AllowServiceExternalIPs=true before the cluster is upgraded (kubernetes/enhancements 5707)",
     },
   ];
 }

@@ -226,7 +226,7 @@ async function makeStateSource({ command, options, env, spec, world, log, metric
   if (spec.kind === "api") {
     const tls = apiTls(options);
     parseApiTarget(spec.target, tls);
-    refuseAllowOptions(allowedAddresses);
+    refuseAllowOptions(config, log);
     return {
       provider: createRelayOrigin({ target: spec.target, tls, version: `turnout ${env.version}`, clock, log }),
       store: undefined,

@@ -16,6 +16,7 @@ export type { ConfigFlag, FlagText, RawFlags } from "./config/config-flags.ts";
 export type { ConfigPath, ConfigValues, GivenValues } from "./config/config-values.ts";
 export { readConfigFile, writeConfigFile } from "./config/config-file.ts";
 export { switchOf } from "./config/config-kinds.ts";
+export { servesExternalIPs } from "./config/feature-gates.ts";
 export { isFeatureOn, loadConfig } from "./config/loaded-config.ts";
 export { configFileText, runConfig } from "./config/run-config.ts";
 export type { ConfigInput, FileText, LoadedConfig, LoggingSettings } from "./config/loaded-config.ts";

@@ -51,7 +51,7 @@ export interface StoreOptions {
 export class Store {
   readonly #report: (issue: Issue) => void;
   readonly #reading: SliceReading;
-  readonly #allowed: AllowedAddresses | undefined;
+  #allowed: AllowedAddresses | undefined;
   readonly #services = new Map<string, Service>();
   readonly #slices = new Map<string, Map<string, EndpointSlice>>();
   /** Of each slice, where it is. */
@@ -72,6 +72,11 @@ export class Store {
     this.#report = options.report ?? ((): void => undefined);
     this.#reading = { intern: this.#intern, keepsPodNames: options.keepsPodNames ?? false };
     this.#allowed = options.allowedAddresses;
+  }
+
+  /** Limit which addresses Services may have, in place of what was said before. Those that are known already stay as they are. */
+  limitAddresses(allowed: AllowedAddresses): void {
+    this.#allowed = allowed;
   }
 
   /** Every source has told its first complete list of every kind. */

@@ -15,6 +15,8 @@ export interface HandlerContext {
   readonly nowMs: () => number;
   /** Kinds that are not served at all. */
   readonly without: readonly ServedKind[];
+  /** What `/version` says. */
+  readonly version: string;
   /** The token asked for at this moment; undefined: none. */
   readonly token: () => string | undefined;
   readonly onWatch: (stream: WatchStream, response: ServerResponse) => void;
@@ -30,7 +32,7 @@ export async function handleRequest(context: HandlerContext, request: IncomingMe
   if (wanted !== undefined && request.headers.authorization !== `Bearer ${wanted}`) {
     return answer(response, failure(401, "Unauthorized"));
   }
-  if (route === undefined || context.without.includes(route.resource.kind)) return answerOther(url, response);
+  if (route === undefined || context.without.includes(route.resource.kind)) return answerOther(context.version, url, response);
   const verb = verbOf(request.method ?? "GET", route, url.searchParams);
   if (await misbehaves(context.faults, verb, route.resource.kind, response)) return;
   if (verb === "write") return answerWrite(context, route, request, response);
@@ -126,13 +128,14 @@ async function answerWrite(context: HandlerContext, route: Route, request: Incom
   return done.ok ? answer(response, done.value.body, done.value.status) : answer(response, done.failure);
 }
 
-function answerOther(url: URL, response: ServerResponse): void {
+function answerOther(version: string, url: URL, response: ServerResponse): void {
   if (["/healthz", "/livez", "/readyz"].includes(url.pathname)) {
     response.writeHead(200, { "content-type": "text/plain" }).end("ok");
     return;
   }
   if (url.pathname === "/version") {
-    return answer(response, { major: "1", minor: "34", gitVersion: "v1.34.0-turnout-lab" }, 200);
+    const [, major, minor] = /^v(\d+)\.(\d+)/.exec(version) ?? [];
+    return answer(response, { major, minor, gitVersion: version }, 200);
   }
   return answer(response, failure(404, "the server could not find the requested resource"));
 }

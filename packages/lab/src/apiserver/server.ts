@@ -33,6 +33,8 @@ export interface ApiServerOptions {
   readonly token?: string;
   /** Kinds that are answered with 404, e.g. ServiceCIDR for a cluster before 1.33. */
   readonly without?: readonly ServedKind[];
+  /** What `/version` says; default v1.34.0-turnout-lab. */
+  readonly version?: string;
   /** How often watches get a bookmark; default 60,000. */
   readonly bookmarkMs?: number;
   /** Writes remembered; default 20,000. */
@@ -236,6 +238,7 @@ class EmulatedApiServer implements ApiServer {
       faults: this.#faults,
       nowMs: () => this.#nowMs(),
       without: this.#options.without ?? [],
+      version: this.#options.version ?? "v1.34.0-turnout-lab",
       token: () => this.#token,
       onWatch: (stream: WatchStream, to: ServerResponse) => {
         this.#watches.add(stream);

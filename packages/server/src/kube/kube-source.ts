@@ -6,6 +6,7 @@ import { SaidTroubles } from "./outage-log.ts";
 import type { ObjectSink, Source } from "../source/object-sink.ts";
 import { Reflector } from "./reflector.ts";
 import { DEFAULT_TIMINGS, type ReflectorTimings } from "./reflector-timings.ts";
+import { askServerVersion } from "./server-version.ts";
 import { resolveAccess, type AccessOptions } from "./resolve-access.ts";
 import { selectionFor } from "../source/selectors.ts";
 
@@ -33,6 +34,8 @@ export interface KubeSourceOptions extends AccessOptions {
   readonly events?: EventQueue | undefined;
   /** Hears of each request to the API server. */
   readonly requestMetrics?: RestClientMetrics | undefined;
+  /** Hears the API server's version, e.g. `v1.37.2`, before the first Service; undefined: it doesn't say. Absent: it isn't asked. */
+  readonly onVersion?: ((version: string | undefined) => void) | undefined;
   /** Replaces single times. */
   readonly timings?: Partial<KubeTimings> | undefined;
 }
@@ -49,7 +52,7 @@ export function createKubeSource(options: KubeSourceOptions): Source {
 }
 
 async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signal: AbortSignal): Promise<void> {
-  const { clock, random, log, nodeName, env, onHealth, onHeard, events, requestMetrics } = options;
+  const { clock, random, log, nodeName, env, onHealth, onHeard, onVersion, events, requestMetrics } = options;
   const timings: KubeTimings = { ...DEFAULT_TIMINGS, connectTimeoutMs: 10_000, answerTimeoutMs: 60_000, ...options.timings };
   const access = resolveAccess(options);
   // What can't work as configured is told now; what may heal (a login program that fails) is retried.
@@ -84,7 +87,11 @@ async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signa
         onHeard,
       }),
   );
-  const tasks = reflectors.map((reflector) => reflector.run(either));
+  const versionKnown = onVersion === undefined ? undefined : askServerVersion({ client, clock, random }, either).then(onVersion);
+  const tasks = reflectors.map(async (reflector, index) => {
+    if (OBJECT_KINDS[index] === "Service") await versionKnown;
+    await reflector.run(either);
+  });
   if (events !== undefined) tasks.push(events.run({ client, clock, random }, log, either));
   try {
     await Promise.all(tasks);

@@ -78,11 +78,15 @@ function nodePortAddresses(values: readonly string[]): string | undefined {
   return allCIDRs(values.filter((value) => !NODE_PORT_KEYWORDS.has(value)));
 }
 
-/** kube-proxy shows the hidden metrics of the minor version before its own, and takes no other. */
+/** The oldest minor version whose hidden metrics a kube-proxy that is in use may be asked for. */
+const OLDEST_MINOR = 28;
+
+/** kube-proxy takes the minor version before its own, and no other. Here it has no effect, so a file of an older kube-proxy is taken, too. */
 function previousVersion(value: string): string | undefined {
-  const [major, minor] = KUBE_PROXY_VERSION.split(".");
-  const previous = `${major}.${Number(minor) - 1}`;
-  return value === "" || value === previous ? undefined : `must be left out, or ${previous}`;
+  const newest = Number(KUBE_PROXY_VERSION.split(".")[1]) - 1;
+  const [, minor] = /^1\.(\d+)$/.exec(value) ?? [];
+  const isRight = value === "" || (Number(minor) >= OLDEST_MINOR && Number(minor) <= newest);
+  return isRight ? undefined : `must be left out, or 1.${OLDEST_MINOR} to 1.${newest}`;
 }
 
 function modules(values: readonly VModuleItem[]): string | undefined {

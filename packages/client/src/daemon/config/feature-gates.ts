@@ -1,4 +1,4 @@
-import { KUBE_PROXY_GATES } from "./kube-proxy-gates.ts";
+import { KUBE_PROXY_GATES, REMOVED_GATES } from "./kube-proxy-gates.ts";
 import { TURNOUT_GATES } from "./turnout-gates.ts";
 
 /** A switch for something that is new or risky. */
@@ -34,6 +34,13 @@ const GATES: ReadonlyMap<string, FeatureGate> = new Map(
   ]),
 );
 
+/** Gates that kube-proxy had once, by the last minor version with them: a file of that time still has them. */
+const REMOVED: ReadonlyMap<string, string> = new Map(
+  REMOVED_GATES.trim()
+    .split("\n")
+    .map((line) => line.split(" ") as [string, string]),
+);
+
 /** Find a gate by its name; undefined when kube-proxy has none such. */
 export function featureGate(name: string): FeatureGate | undefined {
   return GATES.get(name);
@@ -41,15 +48,13 @@ export function featureGate(name: string): FeatureGate | undefined {
 
 /**
  * What is wrong with settings of gates, in kube-proxy's words; undefined when they are fine.
+ *
+ * Edges: a gate that is locked, or that only older kube-proxies have, may be set to anything: it has no effect, and {@link gatesWithoutEffect} has it.
  * @source k8s.io/component-base featuregate/feature_gate.go SetFromMap
  */
 export function wrongGate(said: GateSettings): string | undefined {
-  for (const [name, isOn] of Object.entries(said)) {
-    const gate = GATES.get(name);
-    if (gate === undefined) return `unrecognized feature gate: ${name}`;
-    if (gate.isLocked && isOn !== gate.default) return `cannot set feature gate ${name} to ${isOn}, feature is locked to ${gate.default}`;
-  }
-  return undefined;
+  const unknown = Object.keys(said).find((name) => !GATES.has(name) && !REMOVED.has(name));
+  return unknown === undefined ? undefined : `unrecognized feature gate: ${unknown}`;
 }
 
 /**
@@ -72,6 +77,9 @@ const GATES_IN_USE: readonly string[] = [
   "ComponentFlagz",
   "LoggingAlphaOptions",
   "LoggingBetaOptions",
+  "AllowServiceExternalIPs",
+  "KubeProxyIPVS",
+  "KubeProxyNFTablesLocalhostNodePorts",
 ];
 const STAGES: Readonly<Record<FeatureGate["stage"], GateState["stage"]>> = {
   alpha: "ALPHA",
@@ -80,11 +88,39 @@ const STAGES: Readonly<Record<FeatureGate["stage"], GateState["stage"]>> = {
   deprecated: "DEPRECATED",
 };
 
-/** Those of some settings that nothing here depends on; AllAlpha and AllBeta count as the gates that they set. Pure. */
+/**
+ * Those of some settings that nothing here depends on, each with the reason where there is one; AllAlpha and AllBeta count as the gates that they
+ * set. Pure.
+ */
 export function gatesWithoutEffect(said: GateSettings): readonly string[] {
   const sets = (name: string, gate: string): boolean => isGateOn(gate, { [name]: true }) !== isGateOn(gate, { [name]: false });
-  return Object.keys(said).filter((name) => !GATES_IN_USE.some((gate) => sets(name, gate)));
+  const reason = (name: string): string => {
+    const last = REMOVED.get(name);
+    if (last !== undefined && !GATES.has(name)) return `${name}: kube-proxy ${last} was the last with it`;
+    const gate = GATES.get(name);
+    return gate?.isLocked === true && said[name] !== gate.default ? `${name}: locked to ${gate.default}` : name;
+  };
+  return Object.keys(said)
+    .filter((name) => !GATES_IN_USE.some((gate) => sets(name, gate)))
+    .map(reason);
 }
+
+/**
+ * Tell whether Services' externalIPs are served by the gate AllowServiceExternalIPs, where the cluster has a version like `1.40`; undefined where
+ * only the version decides, and it isn't known. Pure.
+ *
+ * Edges: kube-proxy has the gate from 1.36 on, and it is on by default there. It is to be off from 1.40 on, and the field unserved from 1.43 on.
+ * @source KEP-5707
+ */
+export function servesExternalIPs(said: GateSettings, clusterVersion: string | undefined): boolean | undefined {
+  const explicit = said["AllowServiceExternalIPs"];
+  if (explicit !== undefined) return explicit;
+  const [, minor] = /^v?1\.(\d+)/.exec(clusterVersion ?? "") ?? [];
+  return minor === undefined ? undefined : Number(minor) < EXTERNAL_IPS_OFF_FROM;
+}
+
+/** The minor version from which on AllowServiceExternalIPs is to be off by default. */
+const EXTERNAL_IPS_OFF_FROM = 40;
 
 /** The state of each gate there is, whether something here asks for it or not, for the metric `kubernetes_feature_enabled`. Pure. */
 export function gateStates(said: GateSettings): readonly GateState[] {

@@ -1,11 +1,11 @@
 /** The kube-proxy whose flags, fields and feature gates are known. */
-export const KUBE_PROXY_VERSION = "1.36.3";
+export const KUBE_PROXY_VERSION = "1.37.2";
 
 /** Its feature gates, each a line: name, stage, default, and whether it can't be changed. Written by `npm run kube-proxy:update`. */
 export const KUBE_PROXY_GATES = `
 APIResponseCompression beta true
 APIServerIdentity beta true
-APIServerTracing stable true locked
+APIServerWebhookAuthenticationToken alpha false
 APIServingWithRoutine alpha false
 AggregatedDiscoveryRemoveBetaType deprecated true locked
 AllAlpha alpha false
@@ -15,14 +15,10 @@ AllowInsecureKubeletCertificateSigningRequests deprecated false
 AllowOverwriteTerminationGracePeriodSeconds deprecated false locked
 AllowParsingUserUIDFromCertAuth beta true
 AllowServiceExternalIPs stable true
-AllowUnsafeMalformedObjectDeletion alpha false
-AnonymousAuthConfigurableEndpoints stable true locked
-AnyVolumeDataSource stable true locked
+AllowUnsafeMalformedObjectDeletion beta true
 AtomicFIFO beta true
-AuthorizeNodeWithSelectors stable true locked
+AtomicWriteVolumeUserFields alpha false
 AuthorizePodWebsocketUpgradeCreatePermission beta true
-AuthorizeWithSelectors stable true locked
-BtreeWatchCache stable true locked
 CBORServingAndStorage alpha false
 CPUManagerPolicyAlphaOptions alpha false
 CPUManagerPolicyBetaOptions beta true
@@ -40,12 +36,13 @@ ClientsAllowTLSCacheGC beta true
 ClientsPreferCBOR alpha false
 CloudControllerManagerWatchBasedRoutesReconciliation alpha false
 CloudControllerManagerWebhook alpha false
-ClusterTrustBundle beta false
-ClusterTrustBundleProjection beta false
+ClusterTrustBundle stable true
+ClusterTrustBundleProjection stable true
 ComponentFlagz beta true
 ComponentStatusz beta true
-ConcurrentWatchObjectDecode beta false
-ConsistentListFromCache stable true locked
+CompositePodGroup alpha false
+ConcurrentWatchObjectDecode beta true
+ConsistentListFromCacheSkipTimeoutFallback alpha false
 ConstrainedImpersonation beta true
 ContainerCheckpoint beta true
 ContainerRestartRules beta true
@@ -58,41 +55,55 @@ CustomCPUCFSQuotaPeriod stable true
 CustomResourceFieldSelectors stable true locked
 DRAAdminAccess stable true locked
 DRAConsumableCapacity beta true
+DRADerivedAttributes alpha false
 DRADeviceBindingConditions beta true
-DRADeviceTaintRules beta false
-DRADeviceTaints beta true
-DRAExtendedResource beta true
+DRADeviceCompatibilityGroups alpha false
+DRADeviceTaintRules stable true
+DRADeviceTaints stable true
+DRAExtendedResource stable true locked
+DRAFractionalCapacityRange beta false
 DRAListTypeAttributes alpha false
 DRANodeAllocatableResources alpha false
+DRAOptionalNodeOperations alpha false
 DRAPartitionableDevices beta true
-DRAPrioritizedList stable true
-DRAResourceClaimDeviceStatus beta true
+DRAPartitionableDevicesType alpha false
+DRAPrioritizedList stable true locked
+DRAResourceClaimDeviceStatus stable true locked
 DRAResourceClaimGranularStatusAuthorization beta true
 DRAResourcePoolStatus alpha false
 DRASchedulerFilterTimeout beta true
-DRAWorkloadResourceClaims alpha false
+DRAWorkloadResourceClaims beta false
 DeclarativeValidation stable true locked
 DeclarativeValidationBeta beta true
-DeclarativeValidationTakeover deprecated false
+DeclarativeValidationTakeover deprecated false locked
+DefaultPodSysctls alpha false
 DeploymentReplicaSetTerminatingReplicas beta true
 DetectCacheInconsistency beta true
 DisableAllocatorDualWrite stable true locked
-DisableCPUQuotaWithExclusiveCPUs deprecated true
+DisableCPUQuotaWithExclusiveCPUs deprecated true locked
 DisableNodeKubeProxyVersion deprecated true locked
 DynamicResourceAllocation stable true locked
+EmptyDirVolumeMode alpha false
 EnvFiles beta true
+EtcdRangeStream beta true
 EventedPLEG alpha false
+EvictionRequestAPI alpha false
+ExcludeAdmissionWebhookVirtualResources beta true
 ExecProbeTimeout stable true locked
 ExtendWebSocketsToKubelet beta true
 ExternalServiceAccountTokenSigner stable true locked
-GangScheduling alpha false
-GenericWorkload alpha false
+GRPCContainerProbeTLS alpha false
+GenericWorkload beta false
 GitRepoVolumeDriver deprecated false locked
 GracefulNodeShutdown beta true
 GracefulNodeShutdownBasedOnPodPriority beta true
-HPAConfigurableTolerance beta true
-HPAScaleToZero alpha false
-HostnameOverride beta true
+H2CContainerProbe alpha false
+HPAConfigurableTolerance stable true locked
+HPAGeneration beta true
+HPAOptimizedSelectorStore beta true
+HPAScaleToZero beta true
+HostnameOverride stable true locked
+HugepageAwareEviction beta true
 ImageMaximumGCAge stable true locked
 ImageVolume stable true locked
 ImageVolumeWithDigest alpha false
@@ -102,18 +113,21 @@ InPlacePodLevelResourcesVerticalScaling beta true
 InPlacePodVerticalScaling stable true locked
 InPlacePodVerticalScalingExclusiveCPUs alpha false
 InPlacePodVerticalScalingExclusiveMemory alpha false
-InPlacePodVerticalScalingInitContainers beta true
+InPlacePodVerticalScalingInitContainers stable true locked
+InPlacePodVerticalScalingMemoryBackedVolumes alpha false
+InPlacePodVerticalScalingSchedulerPreemption alpha false
 InformerResourceVersion stable true
-JobBackoffLimitPerIndex stable true locked
+InterPodAffinityHostnameFastPath alpha false
 JobManagedBy stable true locked
-JobPodReplacementPolicy stable true locked
-JobSuccessPolicy stable true locked
 KMSv1 deprecated false
+KubeProxyIPVS deprecated true
+KubeProxyNFTablesLocalhostNodePorts alpha false
+KubeletAllocatedPodsEndpoint alpha false
 KubeletCgroupDriverFromCRI stable true locked
 KubeletCrashLoopBackOffMax beta true
 KubeletEnsureSecretPulledImages beta true
 KubeletFineGrainedAuthz stable true locked
-KubeletInUserNamespace alpha false
+KubeletInUserNamespace beta true
 KubeletPSI stable true locked
 KubeletPodResourcesDynamicResources stable true locked
 KubeletPodResourcesGet stable true locked
@@ -124,74 +138,72 @@ KubeletServiceAccountTokenForCredentialProviders beta true
 KubeletTracing stable true locked
 ListFromCacheSnapshot beta true
 LocalStorageCapacityIsolationFSQuotaMonitoring beta false
-LogarithmicScaleDown stable true locked
 LoggingAlphaOptions alpha false
 LoggingBetaOptions beta true
-ManifestBasedAdmissionControlConfig alpha false
+ManifestBasedAdmissionControlConfig beta true
 MatchLabelKeysInPodAffinity stable true locked
 MatchLabelKeysInPodTopologySpread beta true
 MatchLabelKeysInPodTopologySpreadSelectorMerge beta true
-MaxUnavailableStatefulSet beta false
-MemoryQoS alpha false
+MaxUnavailableStatefulSet beta true
+MemoryQoS beta true
 MultiCIDRServiceAllocator stable true locked
 MutableCSINodeAllocatableCount stable true locked
 MutablePVNodeAffinity alpha false
 MutablePodResourcesForSuspendedJobs beta true
 MutableSchedulingDirectivesForSuspendedJobs beta true
 MutatingAdmissionPolicy stable true
+NFTablesNetlink beta true
 NFTablesProxyMode stable true locked
-NativeHistograms alpha false
-NodeDeclaredFeatures beta true
+NativeHistograms beta true
+NodeControllerLeaseCircuitBreaker beta true
+NodeDeclaredFeatures stable true locked
 NodeInclusionPolicyInPodTopologySpread stable true locked
+NodeLifecycleConditions alpha false
 NodeLogQuery stable true locked
 NodeSwap stable true locked
 NominatedNodeNameForExpectation beta true
 OpenAPIEnums beta true
 OpportunisticBatching beta true
-OrderedNamespaceDeletion stable true locked
-PLEGOnDemandRelist beta true
-PersistentVolumeClaimUnusedSinceTime alpha false
-PodAndContainerStatsFromCRI alpha false
-PodCertificateRequest beta false
+PLEGOnDemandRelist stable true locked
+PersistentVolumeClaimUnusedSinceTime beta true
+PodAndContainerStatsFromCRI beta false
+PodCertificateRequest stable true
 PodDeletionCost beta true
-PodLevelResourceManagers alpha false
+PodGroupPreemptionPolicy alpha false
+PodLevelResourceManagers beta false
 PodLevelResources beta true
-PodLifecycleSleepAction stable true locked
-PodLifecycleSleepActionAllowZero stable true locked
+PodLevelResourcesFixDefaulting beta true
+PodLevelResourcesFixKubeletQOSClass beta true
 PodLogsQuerySplitStreams alpha false
 PodObservedGenerationTracking stable true locked
-PodReadyToStartContainersCondition beta true
+PodReadyToStartContainersCondition stable true locked
 PodSchedulingReadiness stable true locked
 PodTopologyLabelsAdmission beta true
-PodsAPI alpha false
+PodsAPI beta true
 PortForwardWebsockets beta true
 PreferSameTrafficDistribution stable true locked
-PreventStaticPodAPIReferences beta true
 ProcMountType stable true locked
 QOSReserved alpha false
 RecoverVolumeExpansionFailure stable true locked
 RecursiveReadOnlyMounts stable true locked
 ReduceDefaultCrashLoopBackOffDecay alpha false
-RelaxedDNSSearchValidation stable true locked
 RelaxedEnvironmentVariableValidation stable true locked
-RelaxedServiceNameValidation beta true
+RelaxedServiceNameValidation stable true locked
 ReloadKubeletClientCAFile beta true
 ReloadKubeletServerCertificateFile beta true
 RemoteRequestHeaderUID beta true
-ResilientWatchCacheInitialization stable true locked
 ResourceHealthStatus beta true
 ResourceHealthStatusMessage beta true
 RestartAllContainersOnContainerExits beta true
-RetryGenerateName stable true locked
 RotateKubeletServerCertificate beta true
 RuntimeClassInImageCriApi alpha false
 SELinuxChangePolicy stable true locked
-SELinuxMount beta false
+SELinuxMount stable true
 SELinuxMountReadWriteOncePod stable true locked
 SchedulerAsyncAPICalls beta false
 SchedulerAsyncPreemption beta true
 SchedulerPopFromBackoffQ beta true
-SchedulerQueueingHints stable true locked
+SchedulerPreQueueingHints alpha false
 SeparateCacheWatchRPC deprecated false locked
 SeparateTaintEvictionController stable true locked
 ServiceAccountNodeAudienceRestriction beta true
@@ -201,22 +213,20 @@ ServiceAccountTokenNodeBindingValidation stable true locked
 ServiceAccountTokenPodNodeInfo stable true locked
 ServiceCIDRStatusFieldWiping deprecated true
 ShardedListAndWatch alpha false
-SidecarContainers stable true locked
 SizeBasedListCostEstimate beta true
 StaleControllerConsistencyDaemonSet beta true
+StaleControllerConsistencyHPA beta true
 StaleControllerConsistencyJob beta true
 StaleControllerConsistencyReplicaSet beta true
 StaleControllerConsistencyStatefulSet beta true
+StatefulSetRecreateStrategy alpha false
 StatefulSetSemanticRevisionComparison beta true
-StorageCapacityScoring alpha false
+StorageCapacityScoring beta true
 StorageNamespaceIndex deprecated true
 StorageVersionAPI alpha false
 StorageVersionHash beta true
-StorageVersionMigrator beta false
-StreamingCollectionEncodingToJSON stable true locked
-StreamingCollectionEncodingToProtobuf stable true locked
+StorageVersionMigrator stable true
 StrictIPCIDRValidation beta true
-StructuredAuthenticationConfiguration stable true locked
 StructuredAuthenticationConfigurationEgressSelector beta true
 StructuredAuthenticationConfigurationJWKSMetrics beta true
 SupplementalGroupsPolicy stable true locked
@@ -234,15 +244,132 @@ UnlockWhileProcessingFIFO beta true
 UserNamespacesHostNetworkSupport alpha false
 UserNamespacesSupport stable true locked
 VolumeAttributesClass stable true locked
-VolumeLimitScaling alpha false
-WatchCacheInitializationPostStartHook beta true
+VolumeBindMountOptions alpha false
+VolumeLimitScaling beta true
+WatchCacheInitializationPostStartHook stable true locked
 WatchList beta true
 WatchListClient beta true
+WatchListCompression beta true
+WebhookRoundTripLoadBalancing beta true
 WinDSR stable true locked
 WinOverlay stable true locked
 WindowsCPUAndMemoryAffinity alpha false
 WindowsGracefulNodeShutdown beta true
 WindowsHostNetwork deprecated false
-WorkloadAwarePreemption alpha false
 WorkloadWithJob alpha false
+`;
+
+/** Gates that older releases had, each a line: name, and the last minor version with it. Written by `npm run kube-proxy:update`. */
+export const REMOVED_GATES = `
+APIListChunking 1.32
+APIPriorityAndFairness 1.30
+APISelfSubjectReview 1.29
+APIServerTracing 1.36
+AdmissionWebhookMatchConditions 1.32
+AggregatedDiscoveryEndpoint 1.32
+AllowServiceLBStatusOnNonLB 1.34
+AnonymousAuthConfigurableEndpoints 1.36
+AnyVolumeDataSource 1.36
+AppArmor 1.32
+AppArmorFields 1.32
+AuthorizeNodeWithSelectors 1.36
+AuthorizeWithSelectors 1.36
+BtreeWatchCache 1.36
+CPUManager 1.32
+CSIMigrationAzureFile 1.29
+CSIMigrationPortworx 1.35
+CSIMigrationRBD 1.30
+CSINodeExpandSecret 1.30
+CloudDualStackNodeIPs 1.31
+ComponentSLIs 1.34
+ConsistentHTTPGetHandlers 1.30
+ConsistentListFromCache 1.36
+CronJobsScheduledAnnotation 1.34
+CustomResourceValidationExpressions 1.30
+DRAControlPlaneController 1.31
+DefaultHostNetworkHostPortsInPodTemplates 1.30
+DevicePluginCDIDevices 1.33
+DisableCloudProviders 1.32
+DisableKubeletCloudCredentialProviders 1.32
+EfficientWatchResumption 1.32
+ElasticIndexedJob 1.33
+ExpandedDNSConfig 1.29
+ExperimentalHostUserNamespaceDefaulting 1.29
+GangScheduling 1.36
+HPAContainerMetrics 1.31
+HonorPVReclaimPolicy 1.35
+IPTablesOwnershipCleanup 1.29
+InPlacePodVerticalScalingAllocatedStatus 1.35
+InTreePluginAWSUnregister 1.30
+InTreePluginAzureDiskUnregister 1.30
+InTreePluginAzureFileUnregister 1.30
+InTreePluginGCEUnregister 1.30
+InTreePluginOpenStackUnregister 1.30
+InTreePluginPortworxUnregister 1.35
+InTreePluginRBDUnregister 1.30
+InTreePluginvSphereUnregister 1.30
+JobBackoffLimitPerIndex 1.36
+JobPodFailurePolicy 1.32
+JobPodReplacementPolicy 1.36
+JobReadyPods 1.30
+JobSuccessPolicy 1.36
+KMSv2 1.31
+KMSv2KDF 1.31
+KubeProxyDrainingTerminatingNodes 1.32
+KubeletPodResources 1.29
+KubeletPodResourcesGetAllocatable 1.29
+LegacyServiceAccountTokenCleanUp 1.31
+LegacyServiceAccountTokenTracking 1.29
+LegacySidecarContainers 1.33
+LoadBalancerIPMode 1.34
+LogarithmicScaleDown 1.36
+LoggingStableOptions 1.36
+MemoryManager 1.35
+MinDomainsInPodTopologySpread 1.31
+MinimizeIPTablesRestore 1.29
+NewVolumeManagerReconstruction 1.31
+NodeOutOfServiceVolumeDetach 1.31
+OrderedNamespaceDeletion 1.36
+PDBUnhealthyPodEvictionPolicy 1.32
+PersistentVolumeLastPhaseTransitionTime 1.32
+PodDisruptionConditions 1.33
+PodHostIPs 1.31
+PodIndexLabel 1.34
+PodLifecycleSleepAction 1.36
+PodLifecycleSleepActionAllowZero 1.36
+PreventStaticPodAPIReferences 1.36
+ProbeHostPodSecurityStandards 1.34
+ProxyTerminatingEndpoints 1.29
+ReadWriteOncePod 1.30
+RelaxedDNSSearchValidation 1.36
+RemainingItemCount 1.32
+RemoveSelfLink 1.29
+ResilientWatchCacheInitialization 1.36
+RetryGenerateName 1.36
+SchedulerQueueingHints 1.36
+SecurityContextDeny 1.29
+ServerSideApply 1.31
+ServerSideFieldValidation 1.31
+ServiceNodePortStaticSubrange 1.30
+ServiceTrafficDistribution 1.35
+SidecarContainers 1.36
+SizeMemoryBackedVolumes 1.34
+SkipReadOnlyValidationGCE 1.30
+StableLoadBalancerNodeSet 1.31
+StatefulSetAutoDeletePVC 1.34
+StatefulSetStartOrdinal 1.33
+StreamingCollectionEncodingToJSON 1.36
+StreamingCollectionEncodingToProtobuf 1.36
+StrictCostEnforcementForVAP 1.34
+StrictCostEnforcementForWebhooks 1.34
+StructuredAuthenticationConfiguration 1.36
+StructuredAuthorizationConfiguration 1.35
+TopologyAwareHints 1.35
+UserNamespacesPodSecurityStandards 1.34
+ValidatingAdmissionPolicy 1.31
+VolumeCapacityPriority 1.32
+WatchBookmark 1.32
+WatchFromStorageWithoutResourceVersion 1.35
+WorkloadAwarePreemption 1.36
+ZeroLimitedNominalConcurrencyShares 1.31
 `;

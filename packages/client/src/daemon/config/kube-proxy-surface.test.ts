@@ -70,7 +70,19 @@ const OTHER_FLAG_DEFAULTS: Readonly<Record<string, string>> = {
 
 /** Starts with another verdict than kube-proxy's, each with the reason; the key is the flags and the file. */
 const OTHER_VERDICTS: Readonly<Record<string, string>> = {
+  "--boot-id-file=": "kube-proxy had it up to 1.36",
+  "--boot-id-file=/nonexistent": "the same",
   "--cluster-cidr=": "a manifest's variable may be empty",
+  "--feature-gates=APIServerTracing=false": "kube-proxy had the gate up to 1.36",
+  "--feature-gates=APIServerTracing=true": "the same",
+  "--feature-gates=AllAlpha=true": "kube-proxy checks which gates need which",
+  "--feature-gates=KMSv2=true": "kube-proxy had the gate up to 1.31",
+  "--feature-gates=NFTablesProxyMode=false": "it is locked, and older kube-proxies take it",
+  "--machine-id-file=": "kube-proxy had it up to 1.36",
+  "--machine-id-file=/nonexistent": "the same",
+  "--show-hidden-metrics-for-version=1.35": "kube-proxy 1.36 takes it",
+  "featureGates: {APIServerTracing: false}": "kube-proxy had the gate up to 1.36",
+  "showHiddenMetricsForVersion: '1.35'": "kube-proxy 1.36 takes it",
   "--bind-address= --bind-address=10.0.0.1": "kube-proxy panics",
   "--bind-address=host --bind-address=010.0.0.1": "only the address that counts is checked",
   "--healthz-bind-address= --healthz-bind-address=0.0.0.0": "kube-proxy panics",
@@ -78,15 +90,8 @@ const OTHER_VERDICTS: Readonly<Record<string, string>> = {
   "--metrics-bind-address= --metrics-bind-address=0.0.0.0": "kube-proxy panics",
   "--iptables-sync-period=500ms": "it is longer than Turnout's minSyncPeriod",
   "--metrics-port=0": "it turns the server off, as kube-proxy's help says",
-  "--nodeport-addresses=primary,10.0.0.0/8": "Turnout can do both",
-  "--nodeport-addresses=primary --nodeport-addresses=10.0.0.0/8": "the same",
-  "--nodeport-addresses=10.0.0.0/8 --nodeport-addresses=primary": "the same",
-  "--nodeport-addresses=localhost": "a word of Turnout's",
-  "--nodeport-addresses=all": "a word of Turnout's",
   "--proxy-mode=kernelspace": "the backend winkernel says what it needs",
   "logging: {options: {json: {splitStream: true}}}": "kube-proxy forgets what a file says of it before it checks",
-  "nodePortAddresses: [primary, 10.0.0.0/8]": "Turnout can do both",
-  "nodePortAddresses: [localhost]": "a word of Turnout's",
 };
 
 /** Starts with other values than kube-proxy's, each with the reason. */

@@ -176,11 +176,52 @@ describe("values", () => {
     ["an oom score out of range", "oomScoreAdj: 1001", "must be -1000 to 1000"],
     ["negative conntrack limits", "conntrack: {min: -1}", "must not be negative"],
     ["an unknown feature gate", "featureGates: {Nonesuch: true}", "unrecognized feature gate: Nonesuch: config.yaml: featureGates"],
-    ["a locked feature gate", "featureGates: {APIServerTracing: false}", "feature is locked to true"],
-    ["hidden metrics of another version", "showHiddenMetricsForVersion: '1.2'", "must be left out, or 1.35"],
+    ["hidden metrics of another version", "showHiddenMetricsForVersion: '1.2'", "must be left out, or 1.28 to 1.36"],
     ["a log format", "logging: {format: xml}", "must be one of text, json"],
   ])("refuses %s", (_name, body, message) => {
     expect(() => configure({}, body)).toThrow(message);
+  });
+
+  test("ipvs is refused by its gate, and no other mode", () => {
+    const body = "featureGates: {KubeProxyIPVS: false}\n";
+    expect(() => configure({}, body, "ipvs")).toThrow("KubeProxyIPVS=false refuses mode ipvs: config.yaml: featureGates");
+    expect(() => configure({ "feature-gates": "KubeProxyIPVS=false" }, undefined, "ipvs")).toThrow(": --feature-gates");
+    expect(configure({}, body, "iptables").warnings).toEqual([]);
+    expect(configure({}, "featureGates: {KubeProxyIPVS: true}\n", "ipvs").warnings).toEqual([]);
+  });
+
+  test.each<
+    readonly [flags: RawFlags, externalIPs: readonly string[] | undefined, followsClusterVersion: boolean, warning: readonly string[]]
+  >([
+    [{}, undefined, true, []],
+    [{ "feature-gates": "AllowServiceExternalIPs=true" }, undefined, false, []],
+    [{ "feature-gates": "AllowServiceExternalIPs=false" }, [], false, []],
+    [{ "feature-gates": "AllowServiceExternalIPs=false", "allowed-external-ip-cidrs": "none" }, [], false, []],
+    [{ "allowed-external-ip-cidrs": "192.0.2.0/24" }, ["192.0.2.0/24"], false, []],
+    [
+      { "feature-gates": "AllowServiceExternalIPs=false", "allowed-external-ip-cidrs": "192.0.2.0/24" },
+      ["192.0.2.0/24"],
+      false,
+      ["--allowed-external-ip-cidrs counts, and so the feature gate AllowServiceExternalIPs=false has no effect"],
+    ],
+  ])(
+    "externalIPs are allowed by the flag, then the gate, then the cluster's version: %j",
+    (flags, externalIPs, followsClusterVersion, warning) => {
+      const { allowedAddresses, warnings, ...config } = configure(flags);
+      expect(allowedAddresses.externalIPs?.map(({ text }) => text)).toEqual(externalIPs);
+      expect(allowedAddresses.loadBalancerIPs).toBeUndefined();
+      expect(config).toMatchObject({ followsClusterVersion });
+      expect(warnings).toEqual(warning);
+    },
+  );
+
+  test.each<readonly [gates: string, backend: string, isServed: boolean]>([
+    ["", "nft", true],
+    ["KubeProxyNFTablesLocalhostNodePorts=true", "nft", true],
+    ["KubeProxyNFTablesLocalhostNodePorts=false", "nft", false],
+    ["KubeProxyNFTablesLocalhostNodePorts=false", "ebpf", true],
+  ])("node ports on loopback: gates '%s' and %s", (gates, backend, isServed) => {
+    expect(configure({ "feature-gates": gates }, undefined, backend)).toMatchObject({ localhostNodePorts: isServed });
   });
 
   test("of other modes' sections are not looked at", () => {

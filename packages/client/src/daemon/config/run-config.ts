@@ -1,6 +1,6 @@
 import { canonicalIP, isEqual, type AllowedAddresses, type BackendModule, type NodeSettings, type Plain } from "@turnout/core";
 import { stringify } from "yaml";
-import { allowedAddresses } from "./allowed-addresses.ts";
+import { ALLOWED_ADDRESS_FLAGS, allowedAddresses } from "./allowed-addresses.ts";
 import { optionsFromFile, optionsFromFlags, type BackendOptions } from "./backend-options.ts";
 import { isWildcard } from "./bind-address.ts";
 import { checkValues } from "./config-checks.ts";
@@ -10,7 +10,7 @@ import { INTEGER } from "./config-kinds.ts";
 import type { ConfigValues, GivenValues } from "./config-values.ts";
 import { CONFIGZ, configz } from "./configz.ts";
 import { detectLocal } from "./detect-local.ts";
-import { gatesWithoutEffect, gateStates, isGateOn, type GateState } from "./feature-gates.ts";
+import { gatesWithoutEffect, gateStates, isGateOn, servesExternalIPs, type GateSettings, type GateState } from "./feature-gates.ts";
 import { flagTexts } from "./flag-texts.ts";
 import { insightSettings, type InsightSettings } from "./insight-flags.ts";
 import { invalid, isFeatureOn, placeOf, textFlag, type FileText, type LoadedConfig } from "./loaded-config.ts";
@@ -33,6 +33,10 @@ export interface RunConfig extends ServerAddresses, InsightSettings {
   readonly serviceEntriesMax: number | undefined;
   /** Which addresses Services may have besides their cluster IPs. */
   readonly allowedAddresses: AllowedAddresses;
+  /** Neither a flag nor a gate says whether externalIPs are served: the cluster's version does. */
+  readonly followsClusterVersion: boolean;
+  /** Whether node ports may be served on loopback addresses that {@link NodeSettings.nodePortAddresses} names. */
+  readonly localhostNodePorts: boolean;
   readonly kubeconfig: string | undefined;
   readonly master: string | undefined;
   readonly backendOptions: Readonly<Record<string, Plain>>;
@@ -75,6 +79,8 @@ export function runConfig(loaded: LoadedConfig, backend: ConfiguredBackend, foun
   const section = settingsSectionOf(proxyMode);
   const given = { ...loaded.fromFile, ...loaded.fromFlags };
   checkValues(given, proxyMode, (path) => placeOf(path, loaded));
+  if (proxyMode === "ipvs" && !isGateOn("KubeProxyIPVS", given.featureGates ?? {}))
+    throw invalid(placeOf("featureGates", loaded), "KubeProxyIPVS=false refuses mode ipvs", "choose another mode, or leave the gate out");
   const options = givenOptions(loaded, backend);
   const values = withDefaults({ ...given, "turnout.backendOptions": options });
   const masqueradeBit = values[section === "nftables" ? "nftables.masqueradeBit" : "iptables.masqueradeBit"];
@@ -101,20 +107,26 @@ export function runConfig(loaded: LoadedConfig, backend: ConfiguredBackend, foun
     minSyncPeriodMs,
     serviceEntriesMax: serviceEntriesMax(loaded.input.flags),
     ...insightSettings(loaded.input.flags),
-    allowedAddresses: Object.freeze(allowedAddresses(loaded.input.flags)),
+    ...addressLimits(loaded.input.flags, values.featureGates),
     kubeconfig: values["clientConnection.kubeconfig"] || undefined,
     master: textFlag(loaded.input.flags, "master"),
     backendOptions: Object.freeze({ ...found, ...sectionOptions(given, proxyMode), ...options }),
     configFile: loaded.input.file,
     repairsOnNotice: isFeatureOn("TurnoutRepairOnNotice", loaded),
     proxyMode,
+    localhostNodePorts: values.featureGates["KubeProxyNFTablesLocalhostNodePorts"] !== false || proxyMode !== "nftables",
     isProfiled: values.enableProfiling,
     features: gateStates(values.featureGates),
     hasStatusz: isGateOn("ComponentStatusz", values.featureGates),
     hasFlagz: isGateOn("ComponentFlagz", values.featureGates),
     flagz: flagTexts(loaded.input.flags, loaded.input.file?.path),
     configz: configz(values, servers, proxyMode),
-    warnings: [...loaded.warnings, ...otherMode(loaded.mode, name, proxyMode), ...withoutEffect(given)],
+    warnings: [
+      ...loaded.warnings,
+      ...otherMode(loaded.mode, name, proxyMode),
+      ...flagBeatsGate(loaded, values.featureGates),
+      ...withoutEffect(given),
+    ],
   });
 }
 
@@ -154,6 +166,17 @@ function hostSettings(values: ConfigValues): HostSettings {
   };
 }
 
+/** A flag counts before the gate, and that before the cluster's version. */
+function addressLimits(flags: RawFlags, gates: GateSettings): Pick<RunConfig, "allowedAddresses" | "followsClusterVersion"> {
+  const byFlag = allowedAddresses(flags);
+  const isServed = servesExternalIPs(gates, undefined);
+  const externalIPs = byFlag.externalIPs ?? (isServed === false ? [] : undefined);
+  return {
+    allowedAddresses: Object.freeze({ ...byFlag, externalIPs }),
+    followsClusterVersion: externalIPs === undefined && isServed === undefined,
+  };
+}
+
 /** The backend's options of the file's section `turnout` and of `--backend-option`, which beats the file. */
 function givenOptions(loaded: LoadedConfig, backend: ConfiguredBackend): BackendOptions {
   const path = "turnout.backendOptions";
@@ -187,6 +210,13 @@ function sectionOptions(given: GivenValues, proxyMode: string): Readonly<Record<
     .filter(([path]) => path.startsWith(prefix) && !NOT_OPTIONS.has(path.slice(prefix.length)))
     .map(([path, value]) => [path.slice(prefix.length), (FIELDS[path as keyof ConfigValues] as Field<unknown>).kind.show(value)] as const);
   return Object.fromEntries(entries);
+}
+
+/** kube-proxy has no such flag: the file's gate may be meant to close what the flag opens. */
+function flagBeatsGate({ input: { flags } }: LoadedConfig, gates: GateSettings): readonly string[] {
+  const { externalIPs } = allowedAddresses(flags);
+  if (gates["AllowServiceExternalIPs"] !== false || externalIPs === undefined || externalIPs.length === 0) return [];
+  return [`--${ALLOWED_ADDRESS_FLAGS.externalIPs} counts, and so the feature gate AllowServiceExternalIPs=false has no effect`];
 }
 
 function withoutEffect(given: GivenValues): readonly string[] {

@@ -20,6 +20,15 @@ test("no gate has a name that kube-proxy could give one", () => {
 
 test("what of kube-proxy's has no effect is told from what has", () => {
   expect(gatesWithoutEffect({ TurnoutTakeOver: true, ComponentFlagz: false, ContextualLogging: false })).toEqual(["ContextualLogging"]);
+  expect(gatesWithoutEffect({ AllowServiceExternalIPs: false, KubeProxyIPVS: true, KubeProxyNFTablesLocalhostNodePorts: true })).toEqual(
+    [],
+  );
+  expect(gatesWithoutEffect({ NFTablesNetlink: false, KMSv2: true, NFTablesProxyMode: false, WinDSR: true })).toEqual([
+    "NFTablesNetlink",
+    "KMSv2: kube-proxy 1.31 was the last with it",
+    "NFTablesProxyMode: locked to true",
+    "WinDSR",
+  ]);
 });
 
 test("AllAlpha and AllBeta have an effect, because of the gates that they set", () => {
@@ -36,7 +45,7 @@ test("every gate is told as it stands, kube-proxy's too", () => {
       { name: "AllBeta", stage: "BETA", enabled: false },
       { name: "LoggingAlphaOptions", stage: "ALPHA", enabled: true },
       { name: "ContextualLogging", stage: "BETA", enabled: false },
-      { name: "APIServerTracing", stage: "", enabled: true },
+      { name: "NFTablesProxyMode", stage: "", enabled: true },
       { name: "TurnoutTakeOver", stage: "BETA", enabled: false },
     ]),
   );

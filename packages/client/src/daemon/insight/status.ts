@@ -41,6 +41,8 @@ export interface FamilyStatus {
   readonly endpoints: number;
   /** Known service ranges; absent: none is known. */
   readonly serviceRanges?: readonly string[];
+  /** Services that are served at an external IP; absent: an older proxy doesn't tell. */
+  readonly servicesWithExternalIPs?: number;
   /** Of the host, in force. */
   readonly objects: number;
   /** How many came, the first one among them, which says everything; absent: an older proxy doesn't tell. */
@@ -118,10 +120,13 @@ export async function statusOf(proxy: ProxyView, signal: AbortSignal): Promise<P
 function familyStatus(view: FamilyView, isHealthy: boolean, counted: CountedRows | undefined): FamilyStatus {
   const { family, rows, objectCount, inForceSinceMs, lastSyncMs, pendingSinceMs, lastError, foreignChange, latency } = view;
   const services = new Set<string>();
+  const withExternalIPs = new Set<string>();
   let endpoints = 0;
   let rowsWithoutEndpoints = 0;
   for (const { name, cluster, local, destinations } of rows.values()) {
-    services.add(`${name.namespace}/${name.name}`);
+    const service = `${name.namespace}/${name.name}`;
+    services.add(service);
+    if (destinations.some(({ kind }) => kind === "externalIP")) withExternalIPs.add(service);
     endpoints += Math.max(cluster.length, local.length);
     if (cluster.length + local.length === 0 && destinations.length > 0) rowsWithoutEndpoints += 1;
   }
@@ -142,6 +147,7 @@ function familyStatus(view: FamilyView, isHealthy: boolean, counted: CountedRows
     rowsWithoutEndpoints,
     endpoints,
     ...(serviceRanges.length === 0 ? {} : { serviceRanges }),
+    servicesWithExternalIPs: withExternalIPs.size,
     objects: objectCount,
     changeSets: view.changeSets,
     ...(inForceSinceMs === undefined ? {} : { inForceSinceMs }),

@@ -39,7 +39,7 @@ async function serve(overrides: Partial<RunConfig> = {}): Promise<(path: string,
 test("/statusz and /flagz are answered unless their gates are off, and /statusz lists what is there", async () => {
   const ask = await serve();
   expect(await (await ask("/statusz")).text()).toContain(
-    "\nBinary version: 0.1.0\nEmulation version: 1.36\nPaths: /configz /flagz /healthz /metrics /proxyMode /turnout\n",
+    "\nBinary version: 0.1.0\nEmulation version: 1.37\nPaths: /configz /flagz /healthz /metrics /proxyMode /turnout\n",
   );
   expect(await (await ask("/flagz")).text()).toContain("\nmasquerade-all=false\n");
   const without = await serve({ hasStatusz: false, hasFlagz: false });
