@@ -31,3 +31,18 @@ export async function checkAttacks({ site }: RealStage): Promise<void> {
   const { stdout: localnet } = await node.run("cat", ["/proc/sys/net/ipv4/conf/all/route_localnet"]);
   assert.equal(localnet.trim(), "0", "packets for 127.0.0.1 are routed");
 }
+
+/** `ipvsadm -C` right after a change: the virtual servers that were just written come back with all others, in both families. */
+export async function checkCleared({ site }: RealStage): Promise<void> {
+  const service = await site.services.create({ endpoints: ["pod-1-1"], protocols: ["TCP"] });
+  await service.setEndpoints(["pod-1-2"]);
+  await site.place(STAGE_NODE).run("ipvsadm", ["-C"]);
+  for (const family of FAMILIES) {
+    const { address, port } = service.target("clusterIP", family);
+    const untilMs = Date.now() + TIMEOUT_MS;
+    let server: string | undefined;
+    while (server === undefined && Date.now() < untilMs)
+      server = (await site.place("pod-1-3").agent().attempt({ address, port, timeoutMs: 1_000 })).server;
+    assert.equal(server, "pod-1-2", `the ${family} virtual server is not back after ${TIMEOUT_MS / 1_000} s`);
+  }
+}

@@ -7,7 +7,7 @@ import { castsOf, isFull, scenariosFor, castInWords } from "./conformance-castin
 import { play } from "./conformance-play.ts";
 import { createRealStage } from "./conformance-stage.ts";
 import type { RealStage } from "./conformance-stage.ts";
-import { checkAttacks } from "./ipvs-attacks.ts";
+import { checkAttacks, checkCleared } from "./ipvs-attacks.ts";
 import { checkDraining } from "./ipvs-drain.ts";
 import { checkMoves } from "./ipvs-moves.ts";
 import { checkWhy } from "./ipvs-why.ts";
@@ -42,6 +42,7 @@ export function ipvsChecks(): IpvsChecks {
     checks: Object.fromEntries([
       ...DRAINED.map((family) => drainCheck(family, stage)),
       attacksCheck(stage),
+      clearedCheck(stage),
       movesCheck(stage),
       whyCheck(stage),
       ...real.map((scenario) => scenarioCheck(scenario, stage)),
@@ -77,6 +78,13 @@ function drainCheck(family: IPFamily, stage: () => Promise<RealStage>): NamedChe
 
 function attacksCheck(stage: () => Promise<RealStage>): NamedCheck {
   return ["what the node has itself isn't reached by addresses on kube-ipvs0, nor on 127.0.0.1", async () => checkAttacks(await stage())];
+}
+
+function clearedCheck(stage: () => Promise<RealStage>): NamedCheck {
+  return [
+    "virtual servers of both families come back after ipvsadm -C, those that were just changed included",
+    async () => checkCleared(await stage()),
+  ];
 }
 
 function whyCheck(stage: () => Promise<RealStage>): NamedCheck {

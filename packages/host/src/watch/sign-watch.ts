@@ -15,7 +15,7 @@ export interface SignWatchOptions {
   look(): Signs | Promise<Signs>;
   /**
    * Looking takes milliseconds: it is not done before and after each write of ours, but after the next rest, and what is seen then of what we wrote
-   * counts as ours.
+   * counts as ours, unless something else was changed, too: then another program may have changed both.
    */
   readonly isDear?: true;
   /** Looking takes this share of a core at most; default 0.002. */
@@ -37,6 +37,7 @@ const DEARER_WEIGHT = 0.125;
 const CHEAPER_WEIGHT = 0.5;
 /** A rest is so much longer than the one before at most: a process that is busy, as at its start, makes looks seem dear. */
 const GROWTH = 2;
+const NO_CHANGES: SignChanges = new Map();
 /** Findings that nobody has read yet before they become one. */
 const UNREAD_MAX = 16;
 
@@ -46,7 +47,7 @@ const UNREAD_MAX = 16;
  * Shape: what we write ourselves is looked at before and after it, so that only others' changes are told. Everybody who follows hears everything.
  * A look is followed by a rest in proportion to the CPU time that it took, so a busy machine doesn't make looks rarer.
  * Edges: others' changes during a write of ours are not told, nor those that leave the signs as they were; comparing finds them. Where looking is
- * dear, nothing is told of what a write of ours concerns until the next look but one.
+ * dear, what a write of ours concerns is reported only together with other changes until the next look but one.
  */
 export class SignWatch {
   readonly #options: SignWatchOptions;
@@ -55,6 +56,8 @@ export class SignWatch {
   #seen: Signs | undefined;
   /** Of these nothing is told at the next look that counts. */
   readonly #forgotten = new Set<string>();
+  /** These we have written since the last look that counts. */
+  readonly #written = new Set<string>();
   #writing = 0;
   #writes = 0;
   /** Looks come one after another. */
@@ -84,8 +87,10 @@ export class SignWatch {
       return await work();
     } finally {
       this.#writing -= 1;
-      if (this.#options.isDear === true) this.forget(parts);
-      else if (this.#writing === 0) await this.#begin();
+      if (this.#options.isDear === true) {
+        if (parts === undefined) this.forget(undefined);
+        else for (const sign of parts) this.#written.add(sign);
+      } else if (this.#writing === 0) await this.#begin();
     }
   }
 
@@ -198,6 +203,7 @@ export class SignWatch {
     const changes = this.#untold(now);
     this.#seen = now;
     this.#forgotten.clear();
+    this.#written.clear();
     if (changes.size === 0) return;
     onTold?.(changes);
     for (const follower of this.#followers) follower.put(changes);
@@ -205,7 +211,8 @@ export class SignWatch {
 
   #untold(now: Signs): SignChanges {
     const changes: SignChanges = this.#seen === undefined ? new Map() : changesBetween(this.#seen, now);
-    return this.#forgotten.size === 0 ? changes : new Map([...changes].filter(([sign]) => !this.#forgotten.has(sign)));
+    const untold = this.#forgotten.size === 0 ? changes : new Map([...changes].filter(([sign]) => !this.#forgotten.has(sign)));
+    return [...untold.keys()].every((sign) => this.#written.has(sign)) ? NO_CHANGES : untold;
   }
 
   /** Undefined: it failed, as those hear who follow. */
