@@ -2,7 +2,7 @@ import type { IPFamily } from "@turnout/core/backend";
 import type { NftEvent, SignChanges, Signs } from "@turnout/host";
 import type { IptablesTool } from "@turnout/host/iptables";
 import type { TableName } from "@turnout/host/iptables/text";
-import { partOf } from "@turnout/host/ipvs/model";
+import { partOf, PARTS } from "@turnout/host/ipvs/model";
 import { isOwnChain, JUMPS, SHARED_CHAINS } from "./layout.ts";
 import { DEVICE, setName } from "./names.ts";
 import { readKey } from "./objects.ts";
@@ -13,6 +13,8 @@ import { setNameOf } from "./sets.ts";
 import type { IpvsWorld } from "./world.ts";
 
 const TABLES: readonly TableName[] = ["nat", "filter", "mangle"];
+/** So many pages of `/proc/net/ip_vs` are read often in IPv6: some 200 lines. */
+const HEAD_PAGES = 4;
 /** A plan of more objects is taken to write to all parts. */
 const OBJECTS_MAX = 1_000;
 
@@ -55,7 +57,8 @@ export class BoundCount {
  * device; how much tables of legacy iptables hold.
  *
  * Shape: at once, unless addresses have to be counted: so nothing else that the process does counts as the look's.
- * Edges: addresses and weights of real servers, and virtual servers of IPv6, are in {@link readContents} alone.
+ * Edges: addresses and weights of real servers, and virtual servers of IPv6, are in {@link readContents} only. Of the latter the first pages of the
+ * kernel's list say whether there are any: so `ipvsadm -C` is seen at once.
  */
 export function readServers({ family, world, tool, bound }: SignSources): Signs | Promise<Signs> {
   const { netlink, ipvs } = world;
@@ -74,6 +77,11 @@ export function readServers({ family, world, tool, bound }: SignSources): Signs 
   }
   const count = bound.read(netlink, family);
   const withCount = (addresses: number): Signs => signs.set("addresses", String(addresses));
+  if (family === "IPv6")
+    return ipvs.contents(family, HEAD_PAGES).then(async (head) => {
+      signs.set(ANY_SIGN, head.some((digest) => digest !== 0) ? "some" : "none");
+      return withCount(await count);
+    });
   return typeof count === "number" ? withCount(count) : count.then(withCount);
 }
 
@@ -95,6 +103,9 @@ export function filledSets(signs: Signs, family: IPFamily): readonly string[] {
   const largest = setName("KUBE-LOOP-BACK", family);
   return ownSets(family).filter((name) => name !== largest && (signs.get(setSign(name)) ?? "0") !== "0");
 }
+
+/** The sign of whether there are virtual servers. */
+const ANY_SIGN = "virtual servers of IPv6";
 
 /** The sign of how many members a set has. */
 export function setSign(name: string): string {
@@ -155,7 +166,8 @@ export function touchedBy(changes: SignChanges): Touched {
   const [tables, parts, sets] = [new Set<TableName>(), new Set<number>(), new Map<string, boolean | undefined>()];
   for (const [sign, { now }] of changes) {
     const [kind, name = ""] = sign.split(" ");
-    if (kind === "table") tables.add(name as TableName);
+    if (sign === ANY_SIGN) for (let part = 0; part < PARTS; part += 1) parts.add(part);
+    else if (kind === "table") tables.add(name as TableName);
     else if (kind === "settings" || kind === "contents") parts.add(Number(name));
     else if (kind === "set") sets.set(name, now === undefined ? undefined : now !== "0");
   }

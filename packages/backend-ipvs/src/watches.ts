@@ -25,11 +25,8 @@ export class Watches {
   readonly #contents: SignWatch;
   readonly #filledSets = new Set<string>();
 
-  readonly #isSeenOften: boolean;
-
   constructor(sources: WatchSources) {
     const { clock } = sources.world;
-    this.#isSeenOften = sources.family === "IPv4";
     this.#servers = new SignWatch({
       clock,
       look: () => readServers(sources),
@@ -55,19 +52,10 @@ export class Watches {
     });
   }
 
-  /**
-   * Write what steps say. @throws what `work` throws.
-   *
-   * Virtual servers of IPv6 are seen in their contents only. Another program's change of what was just written passes for the write until they are read
-   * again, so that is done soon.
-   */
-  async during<T>(steps: readonly Step[], work: () => Promise<T>): Promise<T> {
+  /** Write what steps say. @throws what `work` throws. */
+  during<T>(steps: readonly Step[], work: () => Promise<T>): Promise<T> {
     const parts = writtenContents(steps);
-    try {
-      return await this.#servers.during(() => this.#sets.during(() => this.#contents.during(work, parts)));
-    } finally {
-      if (!this.#isSeenOften && parts?.size !== 0) this.#contents.hurry();
-    }
+    return this.#servers.during(() => this.#sets.during(() => this.#contents.during(work, parts)));
   }
 
   /** A function that tells whether nothing of ours has been written, or begun, since this moment. */

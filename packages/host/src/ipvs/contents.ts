@@ -20,10 +20,10 @@ const DIGITS_OF_WORD = 8;
  * Digest the virtual servers of one family with their real servers and weights, part by part as of `partOf`, from what the kernel shows in one file: 1,000
  * with ten real servers each take some ten milliseconds.
  *
- * Edges: nothing but zeros where there is no IPVS. While somebody changes something, parts may be digested that never were so.
+ * Edges: of `pagesMax` pages from the beginning only. Nothing but zeros where there is no IPVS. While somebody changes something, parts may be digested that never were so.
  * @throws an error of node:fs.
  */
-export async function digestIpvs(family: IPFamily): Promise<Int32Array> {
+export async function digestIpvs(family: IPFamily, pagesMax: number = Number.POSITIVE_INFINITY): Promise<Int32Array> {
   const digest = new ContentDigest(family);
   const file = openIfThere(PATH);
   if (file === undefined) return digest.parts;
@@ -32,7 +32,7 @@ export async function digestIpvs(family: IPFamily): Promise<Int32Array> {
     let kept = 0;
     for (let reads = 1; ; reads += 1) {
       const length = readSync(file, room, kept, room.length - kept, null);
-      if (length === 0) return digest.parts;
+      if (length === 0 || reads > pagesMax) return digest.parts;
       kept = digest.take(room, kept + length);
       if (reads % READS_MAX === 0) await others();
     }

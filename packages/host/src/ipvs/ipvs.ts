@@ -46,9 +46,11 @@ export interface Ipvs {
   summary(): IpvsSummary;
   /**
    * Digest all of one family, with real servers and their weights, for each part as of `partOf`: fifty times as dear as a summary.
+   *
+   * @param pagesMax of the kernel's list, which has both families, only so many pages from its beginning count
    * @throws an error of node:fs.
    */
-  contents(family: IPFamily): Promise<Int32Array>;
+  contents(family: IPFamily, pagesMax?: number): Promise<Int32Array>;
   /** How long connections are remembered; of the whole network namespace. @throws {ProxyError} as {@link Ipvs.list}. */
   timeouts(): Promise<IpvsTimeouts>;
   /** Set them; 0 leaves one as it is. @throws {ProxyError} as {@link Ipvs.list}, `tool_failed` for one above 2^31 jiffies. */
@@ -127,8 +129,8 @@ class KernelIpvs implements Ipvs {
     return summarizeIpvs();
   }
 
-  contents(family: IPFamily): Promise<Int32Array> {
-    return digestIpvs(family);
+  contents(family: IPFamily, pagesMax?: number): Promise<Int32Array> {
+    return digestIpvs(family, pagesMax);
   }
 
   async timeouts(): Promise<IpvsTimeouts> {
