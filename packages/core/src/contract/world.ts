@@ -48,6 +48,8 @@ export interface ExecResult {
   readonly stdout: string;
   /** As UTF-8 text. */
   readonly stderr: string;
+  /** The signal that ended it, e.g. `SIGSEGV`; absent: it ended by itself. */
+  readonly signal?: string;
 }
 
 /** How a command that has started is given its input and waited for. */

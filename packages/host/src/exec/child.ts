@@ -3,7 +3,7 @@ import type { ChildProcess } from "node:child_process";
 import { constants } from "node:os";
 import { ProxyError } from "@turnout/core";
 import type { ExecResult } from "@turnout/core";
-import { commandLine, startError, STDERR_TAIL } from "./exec-errors.ts";
+import { commandLine, signalText, startError, STDERR_TAIL } from "./exec-errors.ts";
 
 /** stderr above this many bytes loses its beginning: nobody reads more, and a tool that never stops complaining must not cost memory. */
 const MAX_STDERR_BYTES = 1 << 20;
@@ -12,6 +12,7 @@ const MAX_STDERR_BYTES = 1 << 20;
 export class Child {
   /** Its command line, for messages. */
   readonly object: string;
+  readonly #file: string;
   /** How it ended: gives what it left, or throws. A function, because an error that nobody asks for yet is no unhandled one. */
   readonly #end = Promise.withResolvers<() => ExecResult>();
   readonly #maxOutputBytes: number;
@@ -26,6 +27,7 @@ export class Child {
     { hasInput, maxOutputBytes }: { readonly hasInput: boolean; readonly maxOutputBytes: number },
   ) {
     this.object = commandLine(file, args);
+    this.#file = file;
     this.#maxOutputBytes = maxOutputBytes;
     try {
       // LC_ALL=C: messages of tools are read in one language and one character order.
@@ -41,7 +43,7 @@ export class Child {
     stderr?.on("data", (chunk: Buffer) => this.#stderr.push(chunk));
     // EPIPE: the child did not want all of its input. Why not is in its exit code and stderr, which is what the caller gets.
     stdin?.on("error", (error) => this.#stderr.push(Buffer.from(`(stdin: ${error.message})\n`)));
-    this.#child.once("close", (code, killedBy) => this.#finish(exitCode(code, killedBy)));
+    this.#child.once("close", (code, killedBy) => this.#finish(code, killedBy));
   }
 
   /** Undefined: it did not start. */
@@ -84,9 +86,12 @@ export class Child {
     );
   }
 
-  #finish(code: number): void {
+  #finish(code: number | null, killedBy: NodeJS.Signals | null): void {
+    // Every caller reports what a program complained about; one that a signal ended could not complain.
+    if (killedBy !== null) this.#stderr.push(Buffer.from(`${signalText(this.#file, killedBy)}\n`));
+    const end = killedBy === null ? { code: code ?? 0 } : { code: 128 + constants.signals[killedBy], signal: killedBy };
     try {
-      const result = { code, stdout: Buffer.concat(this.#stdout).toString(), stderr: this.#stderr.text() };
+      const result = { ...end, stdout: Buffer.concat(this.#stdout).toString(), stderr: this.#stderr.text() };
       this.#end.resolve(() => result);
     } catch (error) {
       // Text above V8's longest string (512 Mi units) can't be handed over.
@@ -99,10 +104,6 @@ export class Child {
       throw error;
     });
   }
-}
-
-function exitCode(code: number | null, killedBy: NodeJS.Signals | null): number {
-  return code ?? 128 + (killedBy === null ? 0 : constants.signals[killedBy]);
 }
 
 /** The last bytes of a stream. */

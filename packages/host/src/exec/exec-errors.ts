@@ -10,6 +10,21 @@ export function commandLine(file: string, args: readonly string[]): string {
   return line.length > 200 ? `${line.slice(0, 199)}…` : line;
 }
 
+/** Signals that end a program which did something wrong. */
+const CRASHES: readonly string[] = ["SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS"];
+
+/** Whether a program that this signal ended has crashed. Pure. */
+export function isCrash(signal: string): boolean {
+  return CRASHES.includes(signal);
+}
+
+/** Say that a signal ended a program, as one line of its stderr, in the form in which tools report errors. Pure. */
+export function signalText(file: string, signal: string): string {
+  if (isCrash(signal)) return `Error: ${file} crashed (${signal}): install a newer version of it`;
+  const why = signal === "SIGKILL" ? "another program or the kernel, which may lack memory (see dmesg)" : "another program";
+  return `Error: ${file} was ended by ${signal}: ${why} sent it`;
+}
+
 /** Put a failed start into a {@link ProxyError}: ENOENT is `tool_missing`, EACCES and EPERM `permission_denied`, the rest `tool_failed`. */
 export function startError(file: string, args: readonly string[], error: unknown): ProxyError {
   const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;

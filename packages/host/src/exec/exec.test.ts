@@ -59,8 +59,13 @@ describe("run", () => {
     expect(code).toBe(0);
   });
 
-  it("gives 128 + signal for a child that was killed", async () => {
-    expect((await exec.run(...sh("kill -TERM $$"))).code).toBe(143);
+  it.each([
+    ["SIGTERM", 143, "Error: sh was ended by SIGTERM: another program sent it\n"],
+    ["SIGKILL", 137, "Error: sh was ended by SIGKILL: another program or the kernel, which may lack memory (see dmesg) sent it\n"],
+    ["SIGSEGV", 139, "Error: sh crashed (SIGSEGV): install a newer version of it\n"],
+    ["SIGABRT", 134, "Error: sh crashed (SIGABRT): install a newer version of it\n"],
+  ])("gives 128 + signal for a child that %s ended, and says so", async (signal, code, stderr) => {
+    expect(await exec.run(...sh(`kill -${signal.slice(3)} $$`))).toEqual({ code, stdout: "", stderr, signal });
   });
 
   it("keeps the end of a long stderr", async () => {

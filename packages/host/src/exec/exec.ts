@@ -9,7 +9,7 @@ const DEFAULT_MAX_OUTPUT_BYTES = 2 ** 30;
 /**
  * Make the real {@link Exec}: programs of this machine, never through a shell, always with LC_ALL=C.
  *
- * Edges: a child killed by a signal has code 128 + its number, as in a shell; of stderr the last MiB is kept.
+ * Edges: a child killed by a signal has code 128 + its number, as in a shell, and the last line of its stderr says so; of stderr the last MiB is kept.
  */
 export function createExec(): Exec {
   return { run, open };
