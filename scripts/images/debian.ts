@@ -9,8 +9,22 @@ import { mergedPath } from "./file-tree.ts";
 import type { FileTree } from "./file-tree.ts";
 import { PLATFORMS } from "./platforms.ts";
 
+/** The Debian of the images, also where this machine has another one. */
+export const SUITE = { codename: "trixie", version: "13" } as const;
+
+/** Say where packages of the images' Debian come from: the mirrors that this machine has for its own Debian. Pure. */
+export function sourcesFrom(targets: string, codename: string): string {
+  const lines = targets.split("\n").flatMap((line) => {
+    const [uri = "", release = "", component = ""] = line.split(" ");
+    if (component !== "main" || !(release === codename || release.startsWith(`${codename}-`))) return [];
+    const suite = `${SUITE.codename}${release.slice(codename.length)}`;
+    return [`deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${uri} ${suite} main\n`];
+  });
+  return [...new Set(lines)].join("");
+}
+
 /**
- * Debian's packages, without touching what is installed here: apt with lists and caches of its own, and the machine's sources.
+ * Debian's packages, without touching what is installed here: apt with lists, caches and sources of its own.
  */
 export class Debian {
   readonly #folder: string;
@@ -21,6 +35,9 @@ export class Debian {
     this.#folder = folder;
     for (const name of ["lists/partial", "cache/archives/partial", "debs"]) mkdirSync(join(folder, name), { recursive: true });
     writeFileSync(join(folder, "status"), "");
+    const [, codename = ""] = /^VERSION_CODENAME=(\S+)$/m.exec(readFileSync("/etc/os-release", "utf8")) ?? [];
+    const targets = execFileSync("apt-get", ["indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)"], { encoding: "utf8" });
+    writeFileSync(join(folder, "sources.list"), sourcesFrom(targets, codename));
   }
 
   #apt(args: readonly string[], cwd: string): string {
@@ -28,6 +45,8 @@ export class Debian {
       `Dir::State::lists=${join(this.#folder, "lists")}`,
       `Dir::Cache=${join(this.#folder, "cache")}`,
       `Dir::State::status=${join(this.#folder, "status")}`,
+      `Dir::Etc::sourcelist=${join(this.#folder, "sources.list")}`,
+      "Dir::Etc::sourceparts=-",
       ...Object.keys(PLATFORMS).map((arch) => `APT::Architectures::=${arch}`),
       // The cache is nobody else's, and a folder of root's alone would keep apt's own user out.
       "APT::Sandbox::User=root",
@@ -56,8 +75,13 @@ export class Debian {
    * @throws {Error} when no mirror has a version any more, or a file is another one than the pinned.
    */
   files(pins: readonly DebianPackage[]): readonly FileTree[] {
+    return this.folders(pins).map((folder) => new Map([...treeOfFolder(folder)].map(([path, entry]) => [mergedPath(path), entry])));
+  }
+
+  /** Give the folder of each package, unpacked. @throws {Error} as {@link Debian.files}. */
+  folders(pins: readonly DebianPackage[]): readonly string[] {
     this.#fetch(pins.filter((pin) => !existsSync(this.#place(pin))));
-    return pins.map((pin) => new Map([...treeOfFolder(this.#place(pin))].map(([path, entry]) => [mergedPath(path), entry])));
+    return pins.map((pin) => this.#place(pin));
   }
 
   #place({ sha256 }: DebianPackage): string {

@@ -34,11 +34,12 @@ const NONE = { links: {}, opened: [], plugins: [] };
 /** What Node itself needs, what scanners recognize Debian by, and texts of licences: those that many share, and that of GCC's libraries. */
 export const BASE: Tools = {
   ...NONE,
-  packages: ["base-files", "gcc-12-base", "libc6", "libgcc-s1", "libstdc++6"],
+  packages: ["base-files", "gcc-14-base", "libc6", "libgcc-s1", "libstdc++6"],
   programs: ["/usr/lib/os-release"],
 };
 
-const NFT: Tools = {
+/** The program nft. */
+export const NFT: Tools = {
   ...NONE,
   packages: [
     "nftables",
@@ -73,7 +74,7 @@ const IPTABLES: Tools = {
   plugins: ["xtables"],
 };
 
-const IPSET: Tools = { ...NONE, packages: ["ipset", "libipset13", "libmnl0"], programs: ["/usr/sbin/ipset"] };
+const IPSET: Tools = { ...NONE, packages: ["ipset", "libipset13t64", "libmnl0"], programs: ["/usr/sbin/ipset"] };
 
 /** For the kernel parameters that these backends set. */
 const SYSCTL: Tools = { ...NONE, packages: ["procps"], programs: ["/usr/sbin/sysctl"] };
@@ -81,11 +82,11 @@ const SYSCTL: Tools = { ...NONE, packages: ["procps"], programs: ["/usr/sbin/sys
 /** For addresses of Services on a device of their own, and for `turnout why` and `turnout doctor`. */
 const IP: Tools = {
   ...NONE,
-  packages: ["iproute2", "libbpf1", "libelf1", "zlib1g", "libmnl0", "libcap2", "libbsd0", "libmd0"],
+  packages: ["iproute2", "libbpf1", "libelf1t64", "zlib1g", "libzstd1", "libmnl0", "libcap2", "libselinux1", "libpcre2-8-0"],
   programs: ["/usr/bin/ip"],
 };
 
-const LIBBPF: Tools = { ...NONE, packages: ["libbpf1", "libelf1", "zlib1g"], programs: [], opened: ["libbpf.so.1"] };
+const LIBBPF: Tools = { ...NONE, packages: ["libbpf1", "libelf1t64", "zlib1g", "libzstd1"], programs: [], opened: ["libbpf.so.1"] };
 
 function backend(name: ImageName, title: string, tools: readonly Tools[], uid: Recipe["uid"] = 0): Recipe {
   return { name, repository: `turnout-${name}`, title, tools, command: ["run", "--backend", name], uid };

@@ -40,7 +40,7 @@ describe("the bill of materials", () => {
   });
 
   it("names packages as scanners do", () => {
-    expect(text).toMatch(/"pkg:deb\/debian\/libstdc%2B%2B6@[^"+]+\?arch=arm64&distro=debian-12"/);
+    expect(text).toMatch(/"pkg:deb\/debian\/libstdc%2B%2B6@[^"+]+\?arch=arm64&distro=debian-13"/);
     expect(text).toContain('"pkg:npm/%40turnout/core@');
   });
 });

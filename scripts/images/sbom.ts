@@ -1,3 +1,4 @@
+import { SUITE } from "./debian.ts";
 import type { DebianPackage } from "./debian-lock.ts";
 import type { NpmPackage } from "./npm-lock.ts";
 
@@ -20,7 +21,7 @@ interface Component {
 }
 
 function debianComponent({ name, version, arch, sha256 }: DebianPackage): Component {
-  const purl = `pkg:deb/debian/${encodeURIComponent(name)}@${encodeURIComponent(version)}?arch=${arch}&distro=debian-12`;
+  const purl = `pkg:deb/debian/${encodeURIComponent(name)}@${encodeURIComponent(version)}?arch=${arch}&distro=debian-${SUITE.version}`;
   return { type: "library", "bom-ref": purl, name, version, purl, hashes: [{ alg: "SHA-256", content: sha256 }] };
 }
 
@@ -38,7 +39,7 @@ function npmComponent({ name, version, license, integrity }: NpmPackage): Compon
   };
 }
 
-const DEBIAN_12: Component = { type: "operating-system", "bom-ref": "debian-12", name: "debian", version: "12" };
+const DEBIAN: Component = { type: "operating-system", "bom-ref": `debian-${SUITE.version}`, name: "debian", version: SUITE.version };
 
 /**
  * List what an image is made of: a bill of materials that scanners read. Pure, and without a time or a random number.
@@ -47,7 +48,7 @@ const DEBIAN_12: Component = { type: "operating-system", "bom-ref": "debian-12",
  * @source CycloneDX 1.6, JSON
  */
 export function billOfMaterials({ repository, version, debian, npm }: Ingredients): string {
-  const components = [DEBIAN_12, ...debian.map(debianComponent), ...npm.map(npmComponent)];
+  const components = [DEBIAN, ...debian.map(debianComponent), ...npm.map(npmComponent)];
   const root = `${repository}@${version}`;
   const bill = {
     $schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
