@@ -124,6 +124,15 @@ describe("withTimeout", () => {
     expect(await outcome).toContain("[timed_out] nothing complete within 0.5 s: source kube");
   });
 
+  test("says what the body failed with when its time was over", async () => {
+    const clock = new TestClock(0);
+    const body = (signal: AbortSignal): Promise<void> =>
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(new ProxyError("tool_failed", "nft crashes"))));
+    const outcome = withTimeout("source kube", 500, clock, new AbortController().signal, body).then(String, String);
+    await clock.advance(500);
+    expect(await outcome).toContain("[timed_out] not done within 0.5 s: [tool_failed] nft crashes: --timeout waits longer");
+  });
+
   test("says what is known of the reason by then", async () => {
     const clock = new TestClock(0);
     const state = make(clock);

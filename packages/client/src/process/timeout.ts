@@ -4,7 +4,7 @@ import { ProxyError, type Clock } from "@turnout/core";
  * Run `body` with a limit on its time.
  *
  * Shape: `hintNow` says, when the limit is reached, what is known of the reason by then; undefined: nothing.
- * @throws {ProxyError} `timed_out` naming `what` when the limit is reached first.
+ * @throws {ProxyError} `timed_out` when the limit is reached first, with what `body` fails with then, or naming `what`.
  */
 export async function withTimeout(
   what: string,
@@ -14,12 +14,19 @@ export async function withTimeout(
   body: (signal: AbortSignal) => Promise<void>,
   hintNow?: () => string | undefined,
 ): Promise<void> {
-  const error = (cause?: unknown): ProxyError =>
-    new ProxyError("timed_out", `nothing complete within ${ms / 1000} s`, {
+  const error = (cause?: unknown): ProxyError => {
+    if (ProxyError.is(cause) && cause.code !== "canceled")
+      return new ProxyError("timed_out", `not done within ${ms / 1000} s`, {
+        object: cause.message,
+        hint: "--timeout waits longer",
+        cause,
+      });
+    return new ProxyError("timed_out", `nothing complete within ${ms / 1000} s`, {
       object: what,
       hint: hintNow?.() ?? "is it reachable? -v shows more; --timeout waits longer",
       cause,
     });
+  };
   const late = new AbortController();
   const done = new AbortController();
   const watchClock = async (): Promise<void> => {

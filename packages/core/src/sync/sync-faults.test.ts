@@ -305,6 +305,30 @@ describe("once", () => {
     await expect(bench.loop.once(never)).rejects.toSatisfy((error) => ProxyError.is(error, "tool_failed"));
   });
 
+  it("tries again, where it is asked to, until it succeeds", async () => {
+    let fails = 3;
+    const bench = await createSyncBench(services(1), { isIdle: true, faults: { apply: () => (fails-- > 0 ? "before" : undefined) } });
+    const done = bench.loop.once(never, "retries");
+    await bench.clock.advance(10_000);
+    await done;
+    expect(fails).toBeLessThan(0);
+    expect(bench.addresses()).toEqual(["10.96.0.1"]);
+  });
+
+  it("throws what it failed with last, when its time is over", async () => {
+    const bench = await createSyncBench(services(1), { isIdle: true, faults: { apply: () => "before" } });
+    const stop = new AbortController();
+    const done = bench.loop.once(stop.signal, "retries");
+    await bench.clock.advance(10_000);
+    stop.abort();
+    await expect(done).rejects.toSatisfy((error) => ProxyError.is(error, "tool_failed"));
+  });
+
+  it("doesn't try again what no later attempt changes", async () => {
+    const bench = await createSyncBench(services(1), { isIdle: true, faults: { apply: () => "before", code: "permission_denied" } });
+    await expect(bench.loop.once(never, "retries")).rejects.toSatisfy((error) => ProxyError.is(error, "permission_denied"));
+  });
+
   it("throws when a row was refused, naming it, after bringing the others into force", async () => {
     const bench = await createSyncBench(services(3), { isIdle: true, faults: refusing("10.96.0.2") });
     await expect(bench.loop.once(never)).rejects.toThrow(/shop\/s2:http\/TCP/);

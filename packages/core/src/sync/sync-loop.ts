@@ -4,6 +4,7 @@ import { changingDestinations } from "./conntrack.ts";
 import { FeedReader } from "./feed-reader.ts";
 import { isEqual } from "../model/equal.ts";
 import { ProxyError } from "../model/errors.ts";
+import type { ErrorCode } from "../model/errors.ts";
 import { FlowForgetter } from "./flow-forgetter.ts";
 import { HostLink } from "./host-link.ts";
 import type { AppliedCount } from "./host-link.ts";
@@ -42,6 +43,9 @@ const TURN_MS = 1_000;
 
 /** What lingers is stayed for this long, in ms: packets under way need a second, what others still use may need for ever. */
 const FINISH_MS = 5_000;
+
+/** Failures that no later attempt changes. */
+const LASTING: readonly ErrorCode[] = ["invalid_object", "host_unsupported", "tool_missing", "permission_denied", "restart_needed"];
 
 /**
  * Keeps one family of one host in step with a feed.
@@ -174,10 +178,13 @@ export class SyncLoop<H, K extends KernelObject, S> {
     await this.#forgetter.idle(signal);
   }
 
-  /** Sync once, in as many turns as it takes. @throws {ProxyError} what it failed with (also if only some rows were refused), or `canceled`. */
-  async once(signal: AbortSignal): Promise<void> {
+  /**
+   * Sync once, in as many turns as it takes. A sync that failed `retries` until it succeeds or `signal` aborts; what no later attempt can change fails at once.
+   * @throws {ProxyError} what it failed with last (also if only some rows were refused), or `canceled`.
+   */
+  async once(signal: AbortSignal, failing: "throws" | "retries" = "throws"): Promise<void> {
     this.#accept(await this.#options.feed.next(signal));
-    await this.#syncFully(signal);
+    await this.#syncFully(signal, failing);
     await this.#forgetter.idle(signal);
     const { rows, objects } = this.#reconciler.refused;
     const refused = [...rows, ...objects];
@@ -226,12 +233,16 @@ export class SyncLoop<H, K extends KernelObject, S> {
     this.#wanted.accept(changes);
   }
 
-  /** @throws {ProxyError} what a sync failed with, or `canceled`. */
-  async #syncFully(signal: AbortSignal): Promise<void> {
+  /** @throws {ProxyError} what a sync failed with last, or `canceled`. */
+  async #syncFully(signal: AbortSignal, failing: "throws" | "retries" = "throws"): Promise<void> {
+    let failure: ProxyError | undefined;
     do {
       const error = await this.#sync(signal);
-      if (error !== undefined) throw error;
-    } while (this.#schedule.isUnfinished);
+      if (error !== undefined && signal.aborted) throw failure ?? error;
+      if (error !== undefined && (failing === "throws" || LASTING.includes(error.code))) throw error;
+      failure = error;
+      if (error !== undefined) await this.#options.clock.sleep(this.#schedule.dueMs - this.#options.clock.nowMs(), signal);
+    } while (failure !== undefined || this.#schedule.isUnfinished);
   }
 
   /** Bring the host in step, as far as can be done in a turn; resolves to what went wrong, if anything. */

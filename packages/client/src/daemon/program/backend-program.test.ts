@@ -98,11 +98,18 @@ describe("a backend's own program", () => {
     expect(kernel.applies).toBe(0);
   });
 
-  test("--once says why the host refused", async () => {
+  test("--once says why the host refused, when its time is over", async () => {
+    await serveOnce();
+    kernel.failures.push(...Array.from({ length: 200 }, () => new ProxyError("tool_failed", "toy refuses")));
+    expect(await program("--api", stateServer.target, "--once", "--timeout=600ms", ...QUIET)).toBe(1);
+    expect(err).toContain("turnout-toy: [timed_out] not done within 0.6 s: [tool_failed] toy refuses: --timeout waits longer");
+  });
+
+  test("--once succeeds where the host recovers in time", async () => {
     await serveOnce();
     kernel.failures.push(...Array.from({ length: 9 }, () => new ProxyError("tool_failed", "toy refuses")));
-    expect(await program("--api", stateServer.target, "--once", ...QUIET)).toBe(1);
-    expect(err).toContain("turnout-toy: [tool_failed] toy refuses");
+    expect(await program("--api", stateServer.target, "--once", ...QUIET)).toBe(0);
+    expect(kernel.objects.IPv4.has(SERVICE)).toBe(true);
   });
 
   test("--dry-run prints the plan and touches nothing", async () => {

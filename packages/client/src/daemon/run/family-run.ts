@@ -200,10 +200,10 @@ export class FamilyRun<H, K extends KernelObject, S> {
     return this.#formerProxies.alone;
   }
 
-  /** Sync one time. @throws {ProxyError} what it failed with; where only some rows were refused the rest is done all the same. */
+  /** Sync one time, again and again until it succeeds or `signal` aborts. @throws {ProxyError} what it failed with last; where only some rows were refused the rest is done all the same. */
   async once(signal: AbortSignal): Promise<void> {
     try {
-      await this.#loop.once(signal);
+      await this.#loop.once(signal, "retries");
     } finally {
       if (this.#hasSynced) {
         await this.#loop.finish(signal);
