@@ -37,7 +37,7 @@ export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly str
     iptables: ["exec", "watch"],
     ipset: [],
     ipvs: ["netlink"],
-    nft: ["watch", "netlink", "nft-statement"],
+    nft: ["watch", "netlink", "nft-statement", "exec", "facts"],
     bpf: ["facts", "netlink"],
     survey: ["exec", "facts", "netlink", "iptables", "nft"],
     testing: [

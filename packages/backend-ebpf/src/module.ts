@@ -336,7 +336,7 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     const { packets, serving } = this.#shared;
     const failed = new Map<TableObject, ProxyError>();
     try {
-      await (isWanted ? packets.nft.write(signal) : packets.nft.drop(signal));
+      await (isWanted ? packets.nft.write(signal) : packets.nft.drop());
     } catch (error) {
       if (isWanted && ProxyError.is(error)) failed.set(TABLE_OBJECT, error);
       throw error;

@@ -1,16 +1,18 @@
-import type { World } from "@turnout/core/backend";
 import { OwnCommits } from "@turnout/host";
-import type { EchoCount } from "@turnout/host";
-import { NftSession, readListing } from "@turnout/host/nft";
+import type { EchoCount, LinuxWorld } from "@turnout/host";
+import { dropNftTable, NftSession, readListing } from "@turnout/host/nft";
 import { NFT_TABLE, readNftTable, renderNftTable } from "./nft-table.ts";
 import type { TableObject } from "./objects.ts";
 
 /** Our table of nft on this host. */
 export class NftHost {
+  readonly #netlink: LinuxWorld["netlink"];
+  readonly #own = new OwnCommits();
   readonly #session: NftSession;
 
-  constructor({ exec }: Pick<World, "exec">) {
-    this.#session = new NftSession({ exec, own: new OwnCommits() }, "nft");
+  constructor({ exec, log, netlink }: Pick<LinuxWorld, "exec" | "log" | "netlink">) {
+    this.#netlink = netlink;
+    this.#session = new NftSession({ exec, log, own: this.#own, table: `inet ${NFT_TABLE}` }, "nft");
   }
 
   /** Our commits whose echoes from the kernel are still to come. */
@@ -30,8 +32,8 @@ export class NftHost {
   }
 
   /** Remove it, if it is there. @throws {ProxyError} */
-  drop(signal: AbortSignal): Promise<void> {
-    return this.#session.dropTable("inet", NFT_TABLE, signal);
+  drop(): Promise<void> {
+    return dropNftTable({ own: this.#own, netlink: this.#netlink }, "inet", NFT_TABLE);
   }
 
   close(): void {

@@ -1,4 +1,3 @@
-import { ProxyError } from "@turnout/core/backend";
 import { placeOf } from "./hooks.ts";
 import { FILTER } from "./attached.ts";
 import { filtersOf } from "./host-look.ts";
@@ -13,10 +12,10 @@ import type { EbpfWorld } from "./world.ts";
 export class PacketHost {
   /** Our table of nft. */
   readonly nft: NftHost;
-  readonly #world: LookWorld & Pick<EbpfWorld, "exec" | "probeBpf">;
+  readonly #world: LookWorld & Pick<EbpfWorld, "exec" | "log" | "probeBpf">;
   #support: Promise<PacketSupport> | undefined;
 
-  constructor(world: LookWorld & Pick<EbpfWorld, "exec" | "probeBpf">) {
+  constructor(world: LookWorld & Pick<EbpfWorld, "exec" | "log" | "probeBpf">) {
     this.#world = world;
     this.nft = new NftHost(world);
   }
@@ -47,16 +46,6 @@ export class PacketHost {
       const place = placeOf(key);
       if (place !== undefined) this.#world.bpf.detachClsact(place, FILTER);
     }
-    if (await this.#hasTable(signal)) await this.nft.drop(signal);
-  }
-
-  /** Whether the table is there, also where a process with fewer rights can't tell whether packets are served. Without nft nobody can see it. */
-  async #hasTable(signal: AbortSignal): Promise<boolean> {
-    try {
-      return (await this.nft.read(signal)) !== undefined;
-    } catch (error) {
-      if (ProxyError.is(error, "tool_missing")) return false;
-      throw error;
-    }
+    await this.nft.drop();
   }
 }

@@ -1,6 +1,7 @@
 import { FAMILIES, ProxyError } from "@turnout/core/backend";
 import type { Capabilities, HostReport } from "@turnout/core/backend";
 import { nftVersion, probeHost, readHostAddresses } from "@turnout/host";
+import { tryNftWrite } from "@turnout/host/nft";
 import type { BpfFeature, BpfProbe } from "@turnout/host/bpf";
 import { deviceFacts } from "./devices.ts";
 import type { DeviceFact } from "./devices.ts";
@@ -51,8 +52,10 @@ export async function probeEbpf(options: EbpfOptions, world: EbpfWorld, signal: 
     const stuck = whatKeepsSockets(probe, world);
     if (stuck !== undefined) world.log.warn("UDP sockets stay connected to endpoints that are gone", { error: stuck.message });
   }
+  const crash = problems.length > 0 || nft === undefined ? undefined : await tryNftWrite(world.exec, "nft", signal);
   return {
     facts,
+    warnings: crash === undefined ? [] : [crash],
     versions: {
       kernel: kernel.text,
       ...(probe.libbpf === undefined ? {} : { libbpf: probe.libbpf }),

@@ -168,7 +168,7 @@ describe("R-58 random histories on a real kernel", needs("root", "netns", "nft>=
   ] as const)("can have a change fail $when it is done", async ({ when, isDone }) => {
     const host = createHost();
     const { signal } = new AbortController();
-    const session = new NftSession({ ...host.world, own: new OwnCommits() }, "nft");
+    const session = new NftSession({ ...host.world, own: new OwnCommits(), table: "ip turnout" }, "nft");
     await session.commit(["add table ip turnout"], signal);
     const [before, foreign] = [host.own(), host.foreign()];
     host.setFault({ when, afterChanges: 1 });

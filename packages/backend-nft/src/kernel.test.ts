@@ -244,7 +244,7 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
       pids.push(started.pid);
       return started;
     };
-    const session = new NftSession({ exec: { ...world.exec, open: noted }, own: new OwnCommits() }, "nft");
+    const session = new NftSession({ ...world, exec: { ...world.exec, open: noted }, own: new OwnCommits(), table: "ip turnout" }, "nft");
     session.start();
     process.kill(pids[0] ?? 0, "SIGSTOP");
     await expect(session.commit(["add table ip hung"], signal)).rejects.toMatchObject({ code: "timed_out" });

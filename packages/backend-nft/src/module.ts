@@ -14,11 +14,11 @@ import type {
 } from "@turnout/core/backend";
 import { createLinuxWorld, OwnCommits } from "@turnout/host";
 import type { CommitMark, LinuxWorld } from "@turnout/host";
-import { NftSession } from "@turnout/host/nft";
+import { dropNftTable, NftSession } from "@turnout/host/nft";
 import { Applier } from "./apply.ts";
 import { CountedSets } from "./counts.ts";
 import { describeObject } from "./describe.ts";
-import { findLeftovers, removing } from "./leftovers.ts";
+import { findLeftovers } from "./leftovers.ts";
 import { lookupObjects } from "./lookup.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { nftMetrics } from "./numbers.ts";
@@ -57,7 +57,7 @@ export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transacti
   createWorld: createLinuxWorld,
   options: NFT_OPTIONS,
   parseOptions: parseNftOptions,
-  probe: (_options, world, signal) => probeNft(world, signal),
+  probe: probeNft,
   open: (options, world) => Promise.resolve(openDataplane(options, world)),
 };
 
@@ -66,7 +66,8 @@ function openDataplane(options: NftOptions, world: LinuxWorld): Dataplane<NftFac
   const sessions: NftSession[] = [];
   return {
     family(family) {
-      const session = new NftSession({ exec: world.exec, own, kernel: world }, options.nftPath);
+      const table = `${NFT_FAMILY[family]} ${TABLE}`;
+      const session = new NftSession({ exec: world.exec, log: world.log, own, kernel: world, table }, options.nftPath);
       sessions.push(session);
       return backendOf({ family, options, world, session, own });
     },
@@ -123,7 +124,7 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
       session.start();
       return watchHost({ world, family, own, echoes: session.echoes, mark }, signal);
     },
-    cleanup: (signal): Promise<void> => removing(() => session.dropTable(nftFamily, TABLE, signal), world.netlink, nftFamily),
-    leftovers: (isInUse): Promise<readonly Leftover[]> => findLeftovers(session, world.netlink, nftFamily, isInUse),
+    cleanup: (): Promise<void> => dropNftTable({ own, netlink: world.netlink }, nftFamily, TABLE),
+    leftovers: (isInUse): Promise<readonly Leftover[]> => findLeftovers({ own, netlink: world.netlink }, nftFamily, isInUse),
   };
 }

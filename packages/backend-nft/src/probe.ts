@@ -2,7 +2,8 @@ import { ProxyError } from "@turnout/core/backend";
 import type { HostReport } from "@turnout/core/backend";
 import { installHint, isAtLeast, nftVersion, probeHost, readHostAddresses } from "@turnout/host";
 import type { HostProbe, LinuxWorld, Version } from "@turnout/host";
-import type { NftFacts } from "./options.ts";
+import { tryNftWrite } from "@turnout/host/nft";
+import type { NftFacts, NftOptions } from "./options.ts";
 
 /** Oldest nft and kernel this backend is made for. */
 const NFT_MIN = "1.0.1";
@@ -22,14 +23,17 @@ export function problemsOf({ kernel, hasNetAdmin }: HostProbe, nft: Version | un
   return problems;
 }
 
-/** Look at tools, kernel, rights and addresses. */
-export async function probeNft(world: LinuxWorld, signal: AbortSignal): Promise<HostReport<NftFacts>> {
+/** Look at tools, kernel, rights and addresses, and try a write that changes nothing. */
+export async function probeNft({ nftPath }: NftOptions, world: LinuxWorld, signal: AbortSignal): Promise<HostReport<NftFacts>> {
   const probe = await probeHost();
-  const nft = await nftVersion(world.exec, signal);
+  const nft = await nftVersion(world.exec, signal, nftPath);
+  const problems = problemsOf(probe, nft);
+  const crash = problems.length > 0 ? undefined : await tryNftWrite(world.exec, nftPath, signal);
   return {
     facts: await readFacts(world),
     versions: { kernel: probe.kernel.text, ...(nft === undefined ? {} : { nft: nft.text }) },
-    problems: problemsOf(probe, nft),
+    problems,
+    warnings: crash === undefined ? [] : [crash],
   };
 }
 

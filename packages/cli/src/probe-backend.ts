@@ -5,6 +5,8 @@ export interface BackendHealth {
   readonly backend: string;
   /** Why it can't, as one line each; empty: it can. */
   readonly problems: readonly string[];
+  /** What is wrong here although it can run, as one line each. */
+  readonly warnings: readonly string[];
   /** What it can't do of what Services ask for, here or anywhere. */
   readonly lacks: readonly string[];
   /** Of the kernel and of the tools it uses. */
@@ -22,9 +24,13 @@ export async function probeBackend(
     const parsed = module.parseOptions(options);
     const host = await withWorldOf(module, world, (own) => probeModule(module, parsed, own, signal));
     const lacks = Object.entries(host.capabilities).flatMap(([name, can]) => (can === true ? [] : [name]));
-    return { backend: module.name, problems: host.problems.map(({ message }) => message), lacks, versions: host.versions };
+    const [problems, warnings] = [host.problems, host.warnings].map((errors) => errors.map(({ message }) => message)) as [
+      string[],
+      string[],
+    ];
+    return { backend: module.name, problems, warnings, lacks, versions: host.versions };
   } catch (error) {
     if (signal.aborted || !ProxyError.is(error)) throw error;
-    return { backend: module.name, problems: [error.message], lacks: [], versions: {} };
+    return { backend: module.name, problems: [error.message], warnings: [], lacks: [], versions: {} };
   }
 }

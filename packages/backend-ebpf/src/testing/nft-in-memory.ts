@@ -1,4 +1,5 @@
 import type { FaultSwitches } from "@turnout/conformance";
+import { ProxyError } from "@turnout/core/backend";
 import type { Exec } from "@turnout/core/backend";
 import type { FakeNetlink } from "@turnout/host/testing";
 import { createNftExec } from "@turnout/host/testing/nft";
@@ -34,14 +35,15 @@ class Complaint extends Error {}
 export class NftInMemory {
   readonly exec: Exec;
   readonly #faults: FaultSwitches;
-  readonly #netlink: Pick<FakeNetlink, "commitNft">;
+  readonly #netlink: Pick<FakeNetlink, "commitNft" | "serveNft">;
   #tables: ReadonlyMap<string, InetTable> = new Map();
   #written = 0;
 
-  constructor(faults: FaultSwitches, netlink: Pick<FakeNetlink, "commitNft">) {
+  constructor(faults: FaultSwitches, netlink: Pick<FakeNetlink, "commitNft" | "serveNft">) {
     this.#faults = faults;
     this.#netlink = netlink;
     this.exec = createNftExec((text) => this.#runOwn(text));
+    netlink.serveNft({ read: () => undefined, write: () => false, remove: (family, table) => this.#remove(`${family} ${table}`) });
     this.run(`add table ${FOREIGN_TABLE}\nadd chain ${FOREIGN_TABLE} guard { type filter hook input priority 0; policy accept; }\n`);
   }
 
@@ -89,6 +91,13 @@ export class NftInMemory {
     const answer = this.#commit(text, OWN_PID);
     if (isChange && answer.isDone) this.#written += statementsOf(text).length;
     return when === "after" ? "killed" : answer;
+  }
+
+  /** What netlink is told. @throws {ProxyError} */
+  #remove(table: string): void {
+    if (!this.#tables.has(table)) throw new ProxyError("not_found", "there is no such table", { object: table });
+    const answer = this.#runOwn(`delete table ${table}`);
+    if (answer === "killed" || !answer.isDone) throw new ProxyError("tool_failed", "a table can't be removed", { object: table });
   }
 
   /** All or nothing. */

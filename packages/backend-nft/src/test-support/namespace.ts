@@ -9,7 +9,7 @@ export interface TestNamespace {
   /** The real exec, with every program started inside. */
   readonly exec: Exec;
   /** The kernel's tables in it. */
-  readonly tables: Pick<Netlink, "nftTable" | "prepareNftWrite">;
+  readonly tables: Pick<Netlink, "nftTable" | "prepareNftWrite" | "deleteNftTable">;
   /** Delete it, with everything that is in it. */
   remove(): void;
 }

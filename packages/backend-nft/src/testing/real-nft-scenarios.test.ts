@@ -9,6 +9,7 @@ import type { FakeHost } from "@turnout/conformance";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NftSession } from "@turnout/host/nft";
+import { createFakeLog } from "@turnout/host/testing";
 import { nftModule } from "../module.ts";
 import { digest } from "../names.ts";
 import { createTestNamespace } from "../test-support/namespace.ts";
@@ -21,7 +22,7 @@ import { contentOf, differenceOf } from "../test-support/listed-content.ts";
 const ONE_OF = process.env["TURNOUT_E2E"] === "full" ? 1 : 6;
 const CHOSEN = SCENARIOS.filter(({ name }) => Number.parseInt(digest(name).slice(0, 6), 16) % ONE_OF === 0);
 const TIMEOUT_MS = 60_000 + CHOSEN.length * 2_000;
-const CLEANUP = /^add table (ip6?) turnout\ndelete table \1 turnout$/;
+const CLEANUP = /^delete table ip6? turnout$/;
 /** Elements of this set are packets' doing, which the real nft has not seen. */
 const CONTENT = { withoutElementsOf: "affinity" };
 const { signal } = new AbortController();
@@ -91,17 +92,19 @@ function recordingHost(scenario: string, recordings: Recording[]): FakeHost {
 type Note = (statements: readonly NftStatement[]) => Given;
 
 function recordingNetlink(netlink: Netlink, note: Note): Netlink {
+  const noted = async (statements: readonly NftStatement[], write: () => Promise<void>): Promise<void> => {
+    const given = note(statements);
+    given.isDone = false;
+    await write();
+    given.isDone = true;
+  };
   return {
     ...netlink,
     prepareNftWrite(statements) {
       const write = netlink.prepareNftWrite(statements);
-      return async () => {
-        const given = note(statements);
-        given.isDone = false;
-        await write();
-        given.isDone = true;
-      };
+      return () => noted(statements, write);
     },
+    deleteNftTable: (family, table) => noted([`delete table ${family} ${table}`], () => netlink.deleteNftTable(family, table)),
   };
 }
 
@@ -129,7 +132,10 @@ class Replay {
 
   constructor({ exec, tables }: TestNamespace) {
     this.#exec = exec;
-    this.#session = new NftSession({ exec, own: new OwnCommits(), kernel: { netlink: tables, clock: systemClock() } }, "nft");
+    this.#session = new NftSession(
+      { exec, log: createFakeLog(), own: new OwnCommits(), table: "ip turnout", kernel: { netlink: tables, clock: systemClock() } },
+      "nft",
+    );
   }
 
   /** Play a recording on a host that is as the fake was; resolves to what was otherwise. */

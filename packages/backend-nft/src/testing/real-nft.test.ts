@@ -6,6 +6,7 @@ import type { ServiceFixture } from "@turnout/core/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { NftSession } from "@turnout/host/nft";
+import { createFakeLog } from "@turnout/host/testing";
 import { createTestNamespace } from "../test-support/namespace.ts";
 import type { TestNamespace } from "../test-support/namespace.ts";
 import { FOREIGN_RULESET } from "./foreign-ruleset.ts";
@@ -24,19 +25,19 @@ class Twins {
   readonly #exec: Exec;
   readonly #real: NftSession;
   host: NftFakeHost = createFakeHost();
-  #fake = new NftSession({ ...this.host.world, own: new OwnCommits() }, "nft");
+  #fake = new NftSession({ ...this.host.world, own: new OwnCommits(), table: "ip t" }, "nft");
   #sinceEqual: string[] = [];
 
   constructor(exec: Exec) {
     this.#exec = exec;
-    this.#real = new NftSession({ exec, own: new OwnCommits() }, "nft");
+    this.#real = new NftSession({ exec, log: createFakeLog(), own: new OwnCommits(), table: "ip t" }, "nft");
   }
 
   /** Begin anew, both with the same statements and nothing else. */
   async start(statements: readonly string[] = []): Promise<void> {
     this.host = createFakeHost();
     this.host.nft("flush ruleset\n");
-    this.#fake = new NftSession({ ...this.host.world, own: new OwnCommits() }, "nft");
+    this.#fake = new NftSession({ ...this.host.world, own: new OwnCommits(), table: "ip t" }, "nft");
     await this.#exec.run("nft", ["flush", "ruleset"]);
     this.#sinceEqual = [];
     if (statements.length > 0) await this.give(statements);

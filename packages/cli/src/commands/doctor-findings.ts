@@ -16,6 +16,20 @@ export function backendFindings(backends: readonly BackendHealth[], asked: strin
   }));
 }
 
+/** What backends found wrong although they can run, each once: several may use one tool. Pure. */
+export function backendWarnings(backends: readonly BackendHealth[]): readonly Finding[] {
+  const concerned = new Map<string, string[]>();
+  for (const { backend, warnings } of backends)
+    for (const warning of warnings) concerned.set(warning, [...(concerned.get(warning) ?? []), backend]);
+  return [...concerned].map(([warning, names]) => ({
+    id: "backend-warning",
+    severity: "risk",
+    what: warning.replace(/^\[\w+\] /, ""),
+    because: `it concerns the backends that use it: ${names.join(", ")}`,
+    mend: "as the message says",
+  }));
+}
+
 /** Rules of several of our backends at once: both translate, and the first one that a packet meets has it. Pure. */
 export function severalInForce(
   proxies: readonly FoundRules[],

@@ -4,9 +4,12 @@ import type { FoundRules } from "../found-backend.ts";
 import { nobodyHere, nobodyServes, severalInForce } from "./doctor-findings.ts";
 import { diagnosisText } from "./doctor-report.ts";
 
-const healthy = (backend: string): { backend: string; problems: string[]; lacks: string[]; versions: Record<string, string> } => ({
+const healthy = (
+  backend: string,
+): { backend: string; problems: string[]; warnings: string[]; lacks: string[]; versions: Record<string, string> } => ({
   backend,
   problems: [],
+  warnings: [],
   lacks: [],
   versions: { kernel: "6.1", [backend]: "1.0" },
 });

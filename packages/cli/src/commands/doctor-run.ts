@@ -9,7 +9,7 @@ import { probeBackend, type BackendHealth } from "../probe-backend.ts";
 import { loadBackend, namesOn, rulePlaces } from "../registry.ts";
 import { askProxy, type RunningProxyOptions } from "../running-proxy.ts";
 import type { Status } from "../status/status-text.ts";
-import { backendFindings, nobodyHere, nobodyServes, severalInForce } from "./doctor-findings.ts";
+import { backendFindings, backendWarnings, nobodyHere, nobodyServes, severalInForce } from "./doctor-findings.ts";
 import type { Diagnosis } from "./doctor-report.ts";
 import { listedOnce } from "./listed-once.ts";
 import { listenerIn, runningFindings } from "./running-findings.ts";
@@ -53,6 +53,7 @@ export async function diagnoseHost(options: DoctorOptions, env: Environment): Pr
   const survey = env.platform === "linux" ? await slow.during("this host's rules", () => surveyed(world, env.signal)) : undefined;
   const findings = bySeverity([
     ...backendFindings(backends, asked),
+    ...backendWarnings(backends),
     ...severalInForce(proxies, running.status),
     ...(survey === undefined ? [] : surveyFindings(survey, proxies, running, asked)),
   ]);

@@ -32,6 +32,8 @@ export interface HostReport<H> {
   readonly versions: Readonly<Record<string, string>>;
   /** Why the backend can't run here; empty: it can. */
   readonly problems: readonly ProxyError[];
+  /** What is wrong on this host although the backend can run: logged at the start, and a finding of `turnout doctor`. */
+  readonly warnings?: readonly ProxyError[];
   /** What this host lacks of the module's capabilities, and why: texts count; true counts for nothing, and is refused where the module says no. */
   readonly capabilities?: Readonly<Partial<Capabilities>>;
   /** What is otherwise on this host than the module says. */

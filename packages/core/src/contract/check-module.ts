@@ -134,9 +134,11 @@ export function demandBackend(value: unknown, backend: string): void {
     throw new Error(`defect of the backend: what family of ${backend} gave back is wrong: tellsDrift is true, and watch is missing`);
 }
 
-const REPORT: Readonly<Record<"versions" | "problems", Rule>> = {
+const ERRORS = rule("a list of ProxyErrors", (value) => Array.isArray(value) && value.every((one) => ProxyError.is(one)));
+const REPORT: Readonly<Record<"versions" | "problems" | "warnings", Rule>> = {
   versions: rule("an object of texts", isTextTable),
-  problems: rule("a list of ProxyErrors", (value) => Array.isArray(value) && value.every((one) => ProxyError.is(one))),
+  problems: ERRORS,
+  warnings: optional(ERRORS),
 };
 
 /** Check what a probe resolved to. @throws {Error} a defect of the backend, told in one line. */

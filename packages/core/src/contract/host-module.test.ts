@@ -109,6 +109,7 @@ describe("what a probe resolved to", () => {
     ["nothing", undefined, "it is undefined, not an object"],
     ["no problems", { facts: 1, versions: {} }, "problems is missing"],
     ["problems that are texts", { facts: 1, versions: {}, problems: ["no root"] }, "problems is a list, not a list of ProxyErrors"],
+    ["a warning that is a text", { facts: 1, versions: {}, problems: [], warnings: "old" }, 'warnings is "old", not a list of ProxyErrors'],
     ["versions that are numbers", { facts: 1, versions: { kernel: 6 }, problems: [] }, "versions is an object, not an object of texts"],
   ])("has to be a report, not %s", async (_name, report, text) => {
     const module = toy({ probe: () => Promise.resolve(report as HostReport<unknown>) });

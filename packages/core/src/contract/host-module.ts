@@ -21,7 +21,7 @@ export async function withWorldOf<T>(
 }
 
 /** A host as a backend found it, with what holds of the backend there. */
-export type ProbedHost<H> = Pick<HostReport<H>, "facts" | "versions" | "problems"> & Abilities;
+export type ProbedHost<H> = Required<Pick<HostReport<H>, "facts" | "versions" | "problems" | "warnings">> & Abilities;
 
 /**
  * Have a backend look at the host, and work out what it can do here. Reads only.
@@ -37,8 +37,8 @@ export async function probeModule<O, H, K extends KernelObject, S>(
   const report = await module.probe(options, world, signal);
   demandReport(report, module.name);
   const faults = [...abilityFaults(report), ...wideningFaults(module, report)];
-  if (faults.length === 0)
-    return { facts: report.facts, versions: report.versions, problems: report.problems, ...abilitiesOf(module, report) };
+  const { facts, versions, problems, warnings = [] } = report;
+  if (faults.length === 0) return { facts, versions, problems, warnings, ...abilitiesOf(module, report) };
   throw new ProxyError("invalid_object", `the probe found what can't be: ${faults.join("; ")}`, {
     object: `backend ${module.name}`,
     hint: "a probe takes away what this host lacks, and adds nothing: name it true in the module",

@@ -79,11 +79,11 @@ export async function probeHost(read: ReadText = readProc): Promise<HostProbe> {
 }
 
 /** Ask nft for its version; undefined: it is not installed. @throws {ProxyError} what running it may throw, but for `tool_missing`. */
-export async function nftVersion(exec: Exec, signal: AbortSignal): Promise<Version | undefined> {
+export async function nftVersion(exec: Exec, signal: AbortSignal, nft = "nft"): Promise<Version | undefined> {
   try {
-    const { code, stdout, stderr } = await exec.run("nft", ["--version"], { timeoutMs: 10_000, signal });
+    const { code, stdout, stderr } = await exec.run(nft, ["--version"], { timeoutMs: 10_000, signal });
     if (code === 0) return parseNftVersion(stdout);
-    throw new ProxyError("tool_failed", `nft --version failed with code ${code}`, { object: stderr.trim().slice(0, 200) });
+    throw new ProxyError("tool_failed", `${nft} --version failed with code ${code}`, { object: stderr.trim().slice(0, 200) });
   } catch (error) {
     if (ProxyError.is(error, "tool_missing")) return undefined;
     throw error;

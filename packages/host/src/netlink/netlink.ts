@@ -28,7 +28,7 @@ import { openMulticastSocket } from "./multicast-socket.ts";
 import type { NftEvent } from "./nft-events.ts";
 import { listSetSizes } from "./set-sizes.ts";
 import { NETLINK } from "./socket.ts";
-import { prepareNftWrite } from "./nft-write.ts";
+import { deleteNftTable, prepareNftWrite } from "./nft-write.ts";
 import { watch } from "./watch.ts";
 import type { WatchHandlers } from "./watch.ts";
 import { WriteChannel } from "./write-channel.ts";
@@ -89,8 +89,10 @@ export interface Netlink {
    * @throws {ProxyError} from that function: what the kernel refused, `not_found`, `already_exists`, `permission_denied`, `tool_failed`.
    */
   prepareNftWrite(statements: readonly NftElements[]): () => Promise<void>;
+  /** Remove a table of nf_tables with everything in it. @throws {ProxyError} `not_found` where it isn't there; what else the kernel refused. */
+  deleteNftTable(family: "inet" | "ip" | "ip6", table: string): Promise<void>;
   /**
-   * Follow changes to the nf_tables ruleset, whoever makes them, but for those of {@link Netlink.prepareNftWrite}.
+   * Follow changes to the nf_tables ruleset, whoever makes them, but for those of {@link Netlink.prepareNftWrite} and {@link Netlink.deleteNftTable}.
    *
    * Edges: subscribed when this returns, so state read afterwards misses nothing; ends on abort. `lost` means that
    * commits went unseen: look for yourself.
@@ -142,6 +144,7 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
     nftParts: (family, table, question) => readNftParts(nft, family, table, question),
     nftTable: (family, table, open) => readNftTable(() => new DumpChannel(NETLINK.netfilter), family, table, open),
     prepareNftWrite: (statements) => prepareNftWrite(written, statements),
+    deleteNftTable: (family, table) => deleteNftTable(written, family, table),
     watchNft: (signal: AbortSignal) => watchNft(clock, signal, written().port),
     watchAddresses: (signal: AbortSignal) => watchChanges(IFADDR_GROUPS, clock, signal),
     watchDevices: (signal: AbortSignal) => watchChanges(DEVICE_GROUPS, clock, signal),

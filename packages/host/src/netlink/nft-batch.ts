@@ -6,6 +6,8 @@ import type { NftElements, NftElementWrite, NftPartKind } from "../nft-statement
 // Message types, attributes, verdicts. @source linux/netfilter/nfnetlink.h, nf_tables.h
 const BATCH = { begin: 0x10, end: 0x11 } as const;
 const MESSAGES = { add: (NFT_SUBSYSTEM << 8) | 12, delete: (NFT_SUBSYSTEM << 8) | 14 } as const;
+const DELETE_TABLE = (NFT_SUBSYSTEM << 8) | 2;
+const TABLE_NAME = 1;
 const LIST = { table: 1, set: 2, elements: 3, element: 1 } as const;
 const ELEMENT = { key: 1, data: 2, userdata: 6 } as const;
 const DATA = { value: 1, verdict: 2 } as const;
@@ -13,7 +15,7 @@ const VERDICT = { code: 1, chain: 2 } as const;
 const VERDICTS: Readonly<Record<string, number>> = { drop: 0, goto: -4 };
 const CREATE = 0x400;
 const NESTED = 0x8000;
-const FAMILIES = { ip: 2, ip6: 10 } as const;
+const FAMILIES = { inet: 1, ip: 2, ip6: 10 } as const;
 const PROTOCOLS: Readonly<Record<string, number>> = { tcp: 6, udp: 17, sctp: 132 };
 const MESSAGE_HEADER = 16;
 const ATTRIBUTE_HEADER = 4;
@@ -39,6 +41,11 @@ export function encodeNftBatch(statements: readonly NftElements[]): NftBatch {
   return writer.write(statements);
 }
 
+/** Write the deletion of a table, with everything in it, as one transaction. Pure. */
+export function encodeTableDeletion(family: keyof typeof FAMILIES, table: string): NftBatch {
+  return new BatchWriter(0).writeTableDeletion(family, table);
+}
+
 /** Writes into one buffer, because a load has a hundred thousand elements. */
 class BatchWriter {
   #bytes: Buffer;
@@ -58,10 +65,24 @@ class BatchWriter {
   }
 
   write(statements: readonly NftElements[]): NftBatch {
+    return this.#batch(() => {
+      for (const statement of statements) {
+        for (let from = 0; from < statement.elements.length;) from = this.#elements(statement, from);
+      }
+    });
+  }
+
+  writeTableDeletion(family: keyof typeof FAMILIES, table: string): NftBatch {
+    return this.#batch(() => {
+      const message = this.#message(DELETE_TABLE, 0, FAMILIES[family], 0, undefined);
+      this.#text(TABLE_NAME, table);
+      this.#close(message);
+    });
+  }
+
+  #batch(fill: () => void): NftBatch {
     this.#close(this.#message(BATCH.begin, 0, 0, NFT_SUBSYSTEM, undefined));
-    for (const statement of statements) {
-      for (let from = 0; from < statement.elements.length;) from = this.#elements(statement, from);
-    }
+    fill();
     this.#close(this.#message(BATCH.end, 0, 0, NFT_SUBSYSTEM, undefined));
     return { bytes: this.#bytes.subarray(0, this.#at), statements: this.#statements };
   }

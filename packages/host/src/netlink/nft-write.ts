@@ -1,6 +1,6 @@
 import type { ProxyError } from "@turnout/core";
 import { errno, kernelError } from "./errno.ts";
-import { encodeNftBatch } from "./nft-batch.ts";
+import { encodeNftBatch, encodeTableDeletion } from "./nft-batch.ts";
 import type { NftBatch } from "./nft-batch.ts";
 import type { NftElements } from "../nft-statement/nft-statement.ts";
 import type { Refused, WriteChannel } from "./write-channel.ts";
@@ -25,6 +25,16 @@ export function prepareNftWrite(channel: () => Pick<WriteChannel, "send">, state
     const [first] = refused;
     if (first !== undefined) throw refusal(first, batch);
   };
+}
+
+/** Remove a table of nf_tables with everything in it. @throws {ProxyError} `not_found` where it isn't there; what else the kernel refused. */
+export async function deleteNftTable(
+  channel: () => Pick<WriteChannel, "send">,
+  family: "inet" | "ip" | "ip6",
+  table: string,
+): Promise<void> {
+  const [first] = await channel().send(encodeTableDeletion(family, table));
+  if (first !== undefined) throw kernelError(first.errno, "a table can't be removed", { object: `table ${family} ${table}` });
 }
 
 function refusal({ sequence, errno: number }: Refused, { statements }: NftBatch): ProxyError {

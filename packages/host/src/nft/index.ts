@@ -3,6 +3,8 @@
  *
  * @packageDocumentation
  */
+export { tryNftWrite } from "./crash.ts";
+export { dropNftTable } from "./drop-table.ts";
 export { elementComment, elementParts, elementText, readingListing, readListing, verdictText } from "./listing.ts";
 export type { ListedChain, Listing } from "./listing.ts";
 export { NftSession } from "./nft-session.ts";

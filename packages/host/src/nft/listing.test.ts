@@ -4,7 +4,7 @@ import { elementComment, elementText, readListing, verdictText } from "./listing
 const print = (...entries: readonly unknown[]): string => JSON.stringify({ nftables: [{ metainfo: { version: "1.0.6" } }, ...entries] });
 
 describe("readListing", () => {
-  it("reads tables, sets, maps, and chains with where they are called in and their rules' comments", () => {
+  it("reads sets, maps, and chains with where they are called in and their rules' comments", () => {
     const place = { family: "ip", table: "t" };
     const text = print(
       { table: { family: "ip", name: "t", handle: 1 } },
@@ -17,7 +17,6 @@ describe("readListing", () => {
       { rule: { ...place, chain: "base", expr: [] } },
     );
     expect(readListing(text)).toEqual({
-      tables: ["t"],
       sets: new Map<string, unknown>([
         ["s", ["10.0.0.1"]],
         ["m", []],
@@ -31,7 +30,7 @@ describe("readListing", () => {
   });
 
   it("takes nothing for nothing, and no text that isn't JSON", () => {
-    expect(readListing("{}")).toEqual({ tables: [], sets: new Map(), chains: new Map() });
+    expect(readListing("{}")).toEqual({ sets: new Map(), chains: new Map() });
     expect(() => readListing("Error: No such file")).toThrow(/^\[tool_failed\] what nft listed can't be read/);
   });
 });

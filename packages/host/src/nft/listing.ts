@@ -15,15 +15,13 @@ export interface ListedChain {
 
 /** What was listed, by name; elements are as nft printed them. */
 export interface Listing {
-  /** Names of tables, in order. */
-  readonly tables: readonly string[];
   /** Sets and maps, with their elements. */
   readonly sets: ReadonlyMap<string, readonly unknown[]>;
   readonly chains: ReadonlyMap<string, ListedChain>;
 }
 
 /**
- * Read what `nft -j list` printed of one table, of a set, or of the tables there are.
+ * Read what `nft -j list` printed of one table or of a set.
  *
  * Edges: names are not told apart by table, so give it one table's listing at a time.
  * @throws {ProxyError} `tool_failed` when the text isn't such a listing.
@@ -46,19 +44,17 @@ export function readingListing<T>(read: () => T): T {
 }
 
 function listingOf(entries: readonly Json[]): Listing {
-  const tables: string[] = [];
   const sets = new Map<string, readonly unknown[]>();
   const chains = new Map<string, ListedChain & { readonly comments: string[] }>();
   for (const entry of entries) {
-    const [table, chain, rule] = [entry["table"], entry["chain"], entry["rule"]] as readonly (Json | undefined)[];
+    const [chain, rule] = [entry["chain"], entry["rule"]] as readonly (Json | undefined)[];
     const set = (entry["set"] ?? entry["map"]) as Json | undefined;
-    if (table !== undefined) tables.push(String(table["name"]));
     if (set !== undefined) sets.set(String(set["name"]), (set["elem"] ?? []) as readonly unknown[]);
     if (chain !== undefined)
       chains.set(String(chain["name"]), { hook: hookOf(chain), isDropping: chain["policy"] === "drop", comments: [] });
     if (rule !== undefined) chains.get(String(rule["chain"]))?.comments.push(textOf(rule["comment"]));
   }
-  return { tables, sets, chains };
+  return { sets, chains };
 }
 
 function hookOf({ type, hook, prio }: Json): string | undefined {

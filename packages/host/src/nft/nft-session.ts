@@ -1,21 +1,22 @@
 import { ProxyError } from "@turnout/core";
-import type { Clock, Exec, ExecResult, StartedCommand } from "@turnout/core";
+import type { Clock, Exec, ExecResult, Log, StartedCommand } from "@turnout/core";
 import type { Netlink } from "../netlink/netlink.ts";
+import { isCrash } from "../exec/exec-errors.ts";
 import { nftStatementText } from "../nft-statement/nft-statement.ts";
 import type { NftElements, NftStatement } from "../nft-statement/nft-statement.ts";
 import { EchoCount } from "../watch/own-commits.ts";
 import type { OwnCommits } from "../watch/own-commits.ts";
+import { nftCrash } from "./crash.ts";
 import { nftError } from "./errors.ts";
-import { readListing } from "./listing.ts";
 import { Patience } from "./patience.ts";
 
 /** The families of tables that we use. */
 type NftFamily = "ip" | "ip6" | "inet";
 
 /** A small transaction takes some ms, on a slow machine beside another's large commit a second; a MB takes a third of a second. */
-const COMMIT_PATIENCE = { baseMs: 3_000, perKBMs: 10 };
+const COMMIT_PATIENCE = { baseMs: 3_000, perKBMs: 10, firstFactor: 4 };
 /** What there is to list is known only afterwards: 20 s for a million elements. */
-const LIST_PATIENCE = { baseMs: 60_000, perKBMs: 0 };
+const LIST_PATIENCE = { baseMs: 60_000, perKBMs: 0, firstFactor: 1 };
 /** An nft that has waited for a transaction so long is ended, because it takes 5 MB, and most changes are of elements alone. */
 const WAIT_MS = 10_000;
 /** The nft of the next transaction is started so long after one: starting a process takes this one some ms, which are not to be in the way of a sync. */
@@ -26,6 +27,9 @@ export interface NftSessionHost {
   readonly exec: Exec;
   /** The count of our commits that all sessions in this network namespace share. */
   readonly own: OwnCommits;
+  readonly log: Pick<Log, "warn">;
+  /** What the transactions change, e.g. `ip turnout`. */
+  readonly table: string;
   /** The kernel that the programs of `exec` change; absent: nft writes elements, too. */
   readonly kernel?: { readonly netlink: Pick<Netlink, "prepareNftWrite">; readonly clock: Pick<Clock, "nowMs"> };
 }
@@ -40,7 +44,9 @@ export interface NftSessionHost {
 export class NftSession {
   readonly #exec: Exec;
   readonly #nft: string;
+  readonly #log: Pick<Log, "warn">;
   readonly #own: OwnCommits;
+  readonly #table: string;
   readonly #kernel: NftSessionHost["kernel"];
   readonly #commitPatience = new Patience(COMMIT_PATIENCE);
   readonly #listPatience = new Patience(LIST_PATIENCE);
@@ -48,10 +54,14 @@ export class NftSession {
   #waiting: StartedCommand | undefined;
   /** Of what is next with that: its start or its end. */
   #timer: NodeJS.Timeout | undefined;
+  /** nft crashed at other programs' sets, and reads none but ours since. */
+  #isConfined = false;
 
-  constructor({ exec, own, kernel }: NftSessionHost, nftPath: string) {
+  constructor({ exec, log, own, table, kernel }: NftSessionHost, nftPath: string) {
     this.#exec = exec;
+    this.#log = log;
     this.#own = own;
+    this.#table = table;
     this.#kernel = kernel;
     this.#nft = nftPath;
   }
@@ -87,27 +97,8 @@ export class NftSession {
 
   /** Start the nft of the next transaction, so that it is there when it is asked. */
   start(): void {
-    this.#waiting ??= this.#exec.open(this.#nft, ["-f", "-"]);
+    this.#waiting ??= this.#open();
     this.#later(() => this.close(), WAIT_MS);
-  }
-
-  /** Remove a table that isn't watched, if it is there: an echo that is expected and never comes would hide somebody else's next change. */
-  async dropTable(family: NftFamily, table: string, signal: AbortSignal): Promise<void> {
-    try {
-      // Made first, so that deleting it can't fail for its absence.
-      await this.#carryOut([`add table ${family} ${table}`, `delete table ${family} ${table}`], signal);
-    } catch (error) {
-      // A kernel without this family has none of its tables, and makes none.
-      if (!ProxyError.is(error, "host_unsupported")) throw error;
-      if (readListing(await this.listTables(family, signal)).tables.includes(table)) throw error;
-    }
-  }
-
-  /** List a family's tables as JSON. */
-  async listTables(family: NftFamily, signal: AbortSignal): Promise<string> {
-    const { code, stdout, stderr } = await this.#list(["tables", family], signal);
-    if (code !== 0) throw nftError(stderr, `list tables ${family}`);
-    return stdout;
   }
 
   /** List a table as JSON; undefined when it doesn't exist. */
@@ -138,10 +129,27 @@ export class NftSession {
 
   async #carryOut(statements: readonly string[], signal: AbortSignal): Promise<void> {
     const input = `${statements.join("\n")}\n`;
-    const { code, stderr } = await this.#own.during(1, () =>
-      this.#commitPatience.during(input.length, (timeoutMs) => this.#nextNft().finish(input, { signal, timeoutMs })),
-    );
+    const { code, stderr, signal: by } = await this.#own.during(1, () => this.#finish(input, signal));
+    if (by !== undefined && isCrash(by)) throw await nftCrash(this.#exec, this.#nft, by, signal);
     if (code !== 0) throw nftError(stderr, "apply a transaction");
+  }
+
+  /** Where nft crashes, it is tried once more with other programs' sets out of its sight: they are what it mostly can't read. */
+  async #finish(input: string, signal: AbortSignal): Promise<ExecResult> {
+    const attempt = (text: string): Promise<ExecResult> =>
+      this.#commitPatience.during(text.length, (timeoutMs) => this.#nextNft().finish(text, { signal, timeoutMs }));
+    // What is listed at the end of the input decides what nft reads before it begins.
+    const confined = `${input}list table ${this.#table}\n`;
+    if (this.#isConfined) return await attempt(confined);
+    const result = await attempt(input);
+    if (result.signal === undefined || !isCrash(result.signal)) return result;
+    this.#isConfined = true;
+    const error = (await nftCrash(this.#exec, this.#nft, result.signal, signal)).message;
+    this.#log.warn("nft crashed; from now on it reads no other program's sets, but all of Turnout's table for each transaction of rules", {
+      table: this.#table,
+      error,
+    });
+    return await attempt(confined);
   }
 
   #later(act: () => void, afterMs: number): void {
@@ -149,8 +157,13 @@ export class NftSession {
     this.#timer = setTimeout(act, afterMs).unref();
   }
 
+  #open(): StartedCommand {
+    // -t: what is listed is not looked at.
+    return this.#exec.open(this.#nft, this.#isConfined ? ["-t", "-f", "-"] : ["-f", "-"]);
+  }
+
   #nextNft(): StartedCommand {
-    const nft = this.#waiting ?? this.#exec.open(this.#nft, ["-f", "-"]);
+    const nft = this.#waiting ?? this.#open();
     this.#waiting = undefined;
     return nft;
   }

@@ -8,6 +8,8 @@ export interface PatienceOptions {
   readonly baseMs: number;
   /** More for each kB of input. */
   readonly perKBMs: number;
+  /** So many times as long until it has succeeded once: the first time the kernel loads modules, and the tool is read from disk. */
+  readonly firstFactor: number;
 }
 
 /**
@@ -17,10 +19,11 @@ export interface PatienceOptions {
  */
 export class Patience {
   readonly #options: PatienceOptions;
-  #factor = 1;
+  #factor: number;
 
   constructor(options: PatienceOptions) {
     this.#options = options;
+    this.#factor = options.firstFactor;
   }
 
   /** Have something done within the time that `bytes` of input take. @throws what `work` throws. */

@@ -88,6 +88,9 @@ function isNamed(value: unknown): value is { readonly target: string } {
   return typeof value === "object" && value !== null && "target" in value && typeof value.target === "string";
 }
 
+/** Hears which table nft ended by a signal at, and what is said of that. */
+type OnUnread = (table: string, because: string) => void;
+
 /** How the rules of some chains are read; those that can't be are missing. */
 type ReadChains = (chains: readonly NftChain[]) => Promise<ReadonlyMap<string, readonly NftRule[]>>;
 
@@ -98,9 +101,14 @@ type ReadChains = (chains: readonly NftChain[]) => Promise<ReadonlyMap<string, r
  * Edges: what vanishes meanwhile, or what nft can't list, has no rules. Chains of verdict maps in sets are not followed. A table is listed in
  * one go, without the elements of its sets; of one with very many chains, only those that are asked for.
  */
-export async function listForeignChains(chains: readonly NftChain[], exec: Exec, signal: AbortSignal): Promise<readonly ForeignChain[]> {
+export async function listForeignChains(
+  chains: readonly NftChain[],
+  exec: Exec,
+  signal: AbortSignal,
+  onUnread: OnUnread,
+): Promise<readonly ForeignChain[]> {
   const known = new Map(chains.map((chain) => [keyOf(chain), chain]));
-  const readAll = readerOf(chains, exec, signal);
+  const readAll = readerOf(chains, exec, signal, onUnread);
   const seen = new Map<string, ForeignChain>();
   let next: readonly NftChain[] = chains.filter(({ base }) => base !== undefined).toSorted(inOrder);
   while (next.length > 0 && seen.size < CHAINS_MAX) {
@@ -123,14 +131,15 @@ export async function listForeignChains(chains: readonly NftChain[], exec: Exec,
 }
 
 /** nft lists one thing in one run: of several commands it answers the last one alone (1.0.6). */
-function readerOf(chains: readonly NftChain[], exec: Exec, signal: AbortSignal): ReadChains {
+function readerOf(chains: readonly NftChain[], exec: Exec, signal: AbortSignal, onUnread: OnUnread): ReadChains {
   const sizes = new Map<string, number>();
   for (const chain of chains) sizes.set(tableOf(chain), (sizes.get(tableOf(chain)) ?? 0) + 1);
   const tables = new Map<string, ReadonlyMap<string, readonly NftRule[]>>();
   const list = async (what: readonly string[]): Promise<ReadonlyMap<string, readonly NftRule[]>> => {
     const run = (format: string): ReturnType<Exec["run"]> =>
       exec.run("nft", [format, "-t", "list", ...what], { signal, timeoutMs: 20_000 });
-    const [{ code, stdout }, shown] = await Promise.all([run("-j"), run("-a")]);
+    const [{ code, stdout, stderr, signal: by }, shown] = await Promise.all([run("-j"), run("-a")]);
+    if (by !== undefined) onUnread(what.slice(1, 3).join(" "), stderr.trim());
     return code === 0 ? readRules(stdout, shown.stdout) : new Map();
   };
   return async (some) => {

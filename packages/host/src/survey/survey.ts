@@ -119,6 +119,7 @@ export async function surveyHost(options: SurveyOptions, signal: AbortSignal): P
     : [];
   const tables = [...new Set(foreign.map(({ family, table }) => `${family} ${table}`))];
   const own = [...new Set(chains.filter(({ table }) => isOwnTable(table)).map(({ family, table }) => `${family} ${table}`))];
+  const onUnread = (table: string, because: string): void => void unseen.push({ what: `rules of nft: table ${table}`, because });
   const processes = await findProcesses(mayWriteRules, files);
   const seesProcesses = isRootStatus(status) && (await seesAllProcesses(files));
   if (!seesProcesses) unseen.push({ what: "some processes", because: "without root, and in a container, /proc doesn't show all of them" });
@@ -136,7 +137,7 @@ export async function surveyHost(options: SurveyOptions, signal: AbortSignal): P
     ),
     addresses,
     tables,
-    chains: await tried("rules of nft", () => listForeignChains(foreign, exec, signal), []),
+    chains: await tried("rules of nft", () => listForeignChains(foreign, exec, signal, onUnread), []),
     ownHooks: chains.flatMap(({ family, table, name, base }) =>
       base === undefined || !isOwnTable(table)
         ? []

@@ -32,6 +32,15 @@ export interface FakeNetlinkState {
   readonly chains?: readonly NftChain[];
 }
 
+/** The tables of nf_tables behind a {@link FakeNetlink}. */
+export interface FakeNftTables {
+  read(family: "ip" | "ip6", table: string): NftTable | undefined;
+  /** Gives whether something changed. */
+  write(statements: readonly NftElements[]): boolean;
+  /** @throws {ProxyError} `not_found`. */
+  remove(family: "inet" | "ip" | "ip6", table: string): void;
+}
+
 /** A {@link Netlink} in memory. */
 export interface FakeNetlink extends Netlink {
   /** The entries that are left, in order. */
@@ -42,11 +51,8 @@ export interface FakeNetlink extends Netlink {
   setAddresses(family: IPFamily, addresses: readonly HostAddress[]): void;
   /** Replace the devices and routes, and tell the watchers. */
   setDevices(devices: readonly Device[], routes?: FakeNetlinkState["routes"]): void;
-  /** Have somebody answer what is asked of nf_tables' tables, and carry out what is written to them (gives whether something changed); nobody does at first, and there are none. */
-  serveNft(
-    read: (family: "ip" | "ip6", table: string) => NftTable | undefined,
-    write: (statements: readonly NftElements[]) => boolean,
-  ): void;
+  /** Serve nf_tables' tables; at first there are none. */
+  serveNft(host: FakeNftTables): void;
   /** Have somebody tell how many members a set has; nobody does at first, and there are none. */
   serveSets(count: (name: string) => number | undefined): void;
   /** Have a table of legacy iptables hold so many rules; there is none at first. */
@@ -150,29 +156,36 @@ function setsOf(): Pick<FakeNetlink, "serveSets" | "setSizes"> {
 }
 
 /** Tables of nf_tables, as somebody serves them. */
-function nftTables(commit: () => void): Pick<FakeNetlink, "serveNft" | "hasNftTable" | "nftParts" | "nftTable" | "prepareNftWrite"> {
-  let readTable: Parameters<FakeNetlink["serveNft"]>[0] = () => undefined;
-  let writeTables: Parameters<FakeNetlink["serveNft"]>[1] = () => {
-    throw new ProxyError("not_found", "nobody plays nf_tables here");
+function nftTables(
+  commit: () => void,
+): Pick<FakeNetlink, "serveNft" | "hasNftTable" | "nftParts" | "nftTable" | "prepareNftWrite" | "deleteNftTable"> {
+  const absent = (): never => {
+    throw new ProxyError("not_found", "there is no table of nf_tables");
   };
+  let tables: FakeNftTables = { read: () => undefined, write: absent, remove: absent };
   return {
-    serveNft(read, write): void {
-      readTable = read;
-      writeTables = write;
+    serveNft(host): void {
+      tables = host;
     },
     prepareNftWrite: (statements) => () =>
       new Promise((resolve) => {
         // As in the kernel: those who watch are not told.
-        if (writeTables(statements)) commit();
+        if (tables.write(statements)) commit();
         resolve();
       }),
-    hasNftTable: (family, table) => Promise.resolve(readTable(family, table) !== undefined),
+    deleteNftTable: (family, table) =>
+      new Promise((resolve) => {
+        tables.remove(family, table);
+        commit();
+        resolve();
+      }),
+    hasNftTable: (family, table) => Promise.resolve(tables.read(family, table) !== undefined),
     nftParts(family, table, question): Promise<NftTable | undefined> {
-      const found = readTable(family, table);
+      const found = tables.read(family, table);
       return Promise.resolve(found && partsOf(found, question));
     },
     nftTable<T extends NftTableSink>(family: "ip" | "ip6", table: string, open: () => T): Promise<T | undefined> {
-      const found = readTable(family, table);
+      const found = tables.read(family, table);
       return Promise.resolve(found && filled(open(), found));
     },
   };

@@ -12,7 +12,7 @@ export type { FakeLinks } from "./fake-ip.ts";
 export { createFakeLog } from "./fake-log.ts";
 export type { FakeLog } from "./fake-log.ts";
 export { createFakeNetlink } from "./fake-netlink.ts";
-export type { FakeFlow, FakeNetlink, FakeNetlinkState } from "./fake-netlink.ts";
+export type { FakeFlow, FakeNetlink, FakeNetlinkState, FakeNftTables } from "./fake-netlink.ts";
 export { nftTableIn } from "./nft-table-in.ts";
 export { createFakeSysctl } from "./fake-sysctl.ts";
 export type { FakeSysctl } from "./fake-sysctl.ts";

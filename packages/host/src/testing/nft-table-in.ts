@@ -2,7 +2,7 @@ import { inNetworkNamespace } from "../bpf/namespace.ts";
 import { DumpChannel } from "../netlink/dump-channel.ts";
 import type { Netlink } from "../netlink/netlink.ts";
 import { readNftTable } from "../netlink/nft-table.ts";
-import { prepareNftWrite } from "../netlink/nft-write.ts";
+import { deleteNftTable, prepareNftWrite } from "../netlink/nft-write.ts";
 import { NETLINK } from "../netlink/socket.ts";
 import { WriteChannel } from "../netlink/write-channel.ts";
 
@@ -11,11 +11,13 @@ import { WriteChannel } from "../netlink/write-channel.ts";
  *
  * Shape: `namespace` is e.g. `/proc/123/ns/net` or `/run/netns/test`.
  */
-export function nftTableIn(namespace: string): Pick<Netlink, "nftTable" | "prepareNftWrite"> {
+export function nftTableIn(namespace: string): Pick<Netlink, "nftTable" | "prepareNftWrite" | "deleteNftTable"> {
   const inside = <T>(open: () => T): T => inNetworkNamespace(namespace, open);
   let writing: WriteChannel | undefined;
+  const written = (): WriteChannel => (writing ??= inside(() => new WriteChannel(NETLINK.netfilter)));
   return {
     nftTable: (family, table, open) => readNftTable(() => inside(() => new DumpChannel(NETLINK.netfilter)), family, table, open),
-    prepareNftWrite: (statements) => prepareNftWrite(() => (writing ??= inside(() => new WriteChannel(NETLINK.netfilter))), statements),
+    prepareNftWrite: (statements) => prepareNftWrite(written, statements),
+    deleteNftTable: (family, table) => deleteNftTable(written, family, table),
   };
 }

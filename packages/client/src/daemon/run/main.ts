@@ -154,8 +154,9 @@ async function runFamilies<H, K extends KernelObject, S>(
 }
 
 /** Stop on a host that can't run the backend; a dry run goes on, it touches nothing. */
-function checkHost<H>(name: string, { problems, versions }: ProbedHost<H>, isDryRun: boolean, { log }: World): void {
+function checkHost<H>(name: string, { problems, warnings, versions }: ProbedHost<H>, isDryRun: boolean, { log }: World): void {
   log.info("host probed", { backend: name, ...versions });
+  for (const warning of warnings) log.warn("something is wrong on this host", { backend: name, error: warning });
   const first = problems[0];
   if (first === undefined) return;
   for (const problem of problems) log.warn("this host can't run the backend", { backend: name, error: problem });

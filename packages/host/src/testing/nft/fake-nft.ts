@@ -3,7 +3,6 @@ import type { Clock, Exec } from "@turnout/core";
 import type { FaultSwitches, Packet, Trace } from "@turnout/conformance";
 import type { FakeNetlink } from "../fake-netlink.ts";
 import { nftStatementText } from "../../nft-statement/nft-statement.ts";
-import type { NftElements } from "../../nft-statement/nft-statement.ts";
 import type { NftTable } from "../../netlink/nft-table.ts";
 import { nftError } from "../../nft/errors.ts";
 import { createNftExec } from "./fake-exec.ts";
@@ -53,10 +52,11 @@ export class FakeNft {
   constructor(host: FakeNftHost) {
     this.#host = host;
     this.exec = createNftExec((text, file) => this.#runOwn(text, file));
-    host.netlink.serveNft(
-      (family, table) => this.#table(family, table),
-      (statements) => this.#write(statements),
-    );
+    host.netlink.serveNft({
+      read: (family, table) => this.#table(family, table),
+      write: (statements) => this.#write(statements.map((statement) => `${nftStatementText(statement)}\n`).join("")),
+      remove: (family, table) => void this.#write(`delete table ${family} ${table}\n`),
+    });
   }
 
   get ruleset(): Ruleset {
@@ -98,8 +98,8 @@ export class FakeNft {
   }
 
   /** What netlink is given. @throws {ProxyError} what the kernel refuses. */
-  #write(statements: readonly NftElements[]): boolean {
-    const answer = this.#runOwn(statements.map((statement) => `${nftStatementText(statement)}\n`).join(""), "", "untold");
+  #write(text: string): boolean {
+    const answer = this.#runOwn(text, "", "untold");
     if (answer === "killed") throw new ProxyError("tool_failed", "a transaction can't be sent");
     if (!answer.isDone) throw nftError(answer.stderr, "apply a transaction");
     return answer.changed.length > 0;
