@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { checkTree } from "./check-tree.ts";
 import { isReadAtRunTime, launcherFlags } from "./command-tree.ts";
+import { sourcesFrom } from "./debian.ts";
 import { debianLockText, parseDebianLock, parseDownload, pinsOf } from "./debian-lock.ts";
 import { readElf } from "./elf.ts";
 import { joinTrees, linkChain, mergedPath } from "./file-tree.ts";
@@ -92,6 +93,18 @@ describe("the files of packages", () => {
     const [one, other] = [new Map([["/a", file("1")]]), new Map([["/a", file("2")]])];
     expect(() => joinTrees(one, other)).toThrow("/a: two parts of the image have it");
     expect([...joinTrees(one, new Map(one))]).toHaveLength(1);
+  });
+});
+
+describe("the sources of packages", () => {
+  it("are those of the images' Debian, at the mirrors that this machine has for its own", () => {
+    const targets = ["bookworm main", "bookworm main", "bookworm-updates main", "bookworm contrib", "nodistro main", "sdk-bookworm main"];
+    const lines = [...targets.map((one) => `mirror:/debian ${one}`), "mirror:/security bookworm-security main"].join("\n");
+    expect(sourcesFrom(lines, "bookworm").trim().split("\n")).toEqual(
+      ["mirror:/debian trixie", "mirror:/debian trixie-updates", "mirror:/security trixie-security"].map(
+        (place) => `deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${place} main`,
+      ),
+    );
   });
 });
 

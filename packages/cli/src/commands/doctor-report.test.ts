@@ -1,7 +1,7 @@
 import type { HostSurvey } from "@turnout/host/survey";
 import { expect, test } from "vitest";
 import type { FoundRules } from "../found-backend.ts";
-import { nobodyHere, nobodyServes, severalInForce } from "./doctor-findings.ts";
+import { backendWarnings, nobodyHere, nobodyServes, severalInForce } from "./doctor-findings.ts";
 import { diagnosisText } from "./doctor-report.ts";
 
 const healthy = (
@@ -27,6 +27,13 @@ test("backends are one line each: the one in use first, then those that can run"
   ]);
   expect(lines[2]).toMatch(/… \(and 1 more\)$/);
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(150);
+});
+
+test("what several backends warn of is one finding", () => {
+  const warned = (backend: string): ReturnType<typeof healthy> => ({ ...healthy(backend), warnings: ["[tool_failed] nft crashes"] });
+  expect(backendWarnings([warned("nft"), healthy("iptables"), warned("ebpf")])).toEqual([
+    expect.objectContaining({ severity: "risk", what: "nft crashes", because: expect.stringContaining("nft, ebpf") as unknown }),
+  ]);
 });
 
 test("a backend of which a process runs is in use, and rules of another one are a fault", () => {
