@@ -16,8 +16,8 @@ export interface KubeEndpoint {
   readonly server: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly tls: TlsMaterial;
-  /** HTTP proxy by configuration; undefined: as the environment says. */
-  readonly proxyUrl: string | undefined;
+  /** Proxy by configuration; undefined: as the environment says. */
+  readonly proxyUrl: URL | undefined;
   /** What the kubeconfig's login program gave; undefined: there is none. */
   readonly login: PluginCredentials | undefined;
 }

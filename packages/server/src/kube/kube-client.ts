@@ -5,6 +5,9 @@ import { ProxyError, type Clock } from "@turnout/core";
 import { errnoOf } from "../source/cached-file.ts";
 import { AccessMeter } from "./access-meter.ts";
 import type { KubeAccess, KubeEndpoint, TlsMaterial } from "./kube-access.ts";
+import { createAgent, isForwarded } from "./proxied-agent.ts";
+import { proxyFromEnvironment, type Environment } from "./proxy-rules.ts";
+import { proxyAuthorization } from "./proxy-tunnel.ts";
 import { HTTP, parseRefusal, type Refusal } from "./refusal.ts";
 import { RequestMeter } from "./request-meter.ts";
 import { Watchdog } from "./watchdog.ts";
@@ -62,7 +65,7 @@ export interface KubeClientOptions {
   /** From a connection to the first byte of the answer. */
   readonly answerTimeoutMs: number;
   /** Proxy variables are read from here. */
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
   /** Hears of each request. */
   readonly metrics?: RestClientMetrics | undefined;
 }
@@ -145,17 +148,22 @@ class HttpKubeClient implements KubeClient {
   async #send(endpoint: KubeEndpoint, { path, body }: Message, signal: AbortSignal): Promise<IncomingMessage | Unreached | undefined> {
     const { server, headers, tls } = endpoint;
     const isTls = server.protocol === "https:";
+    const proxy = proxyOf(endpoint, this.#options.env);
     const about = body === undefined ? {} : { "content-type": "application/json", "content-length": body.length };
-    const request = (isTls ? https : http).request(new URL(server.pathname.replace(/\/$/, "") + path, server), {
+    const url = new URL(server.pathname.replace(/\/$/, "") + path, server);
+    const login = isForwarded(server, proxy) ? proxyAuthorization(proxy) : undefined;
+    const forProxy = login === undefined ? {} : { "proxy-authorization": login };
+    const request = (isTls ? https : http).request(url, {
       method: body === undefined ? "GET" : "POST",
-      agent: this.#agentFor(isTls, tls, endpoint.proxyUrl),
-      headers: { accept: "application/json", "user-agent": "turnout", ...about, ...headers },
+      agent: this.#agentFor(isTls, tls, proxy),
+      headers: { accept: "application/json", "user-agent": "turnout", ...about, ...headers, ...forProxy },
+      path: isForwarded(server, proxy) ? url.href : url.pathname + url.search,
       signal,
     });
     request.end(body);
     let isConnected = false;
     try {
-      return await this.#answerOf(request, () => (isConnected = true));
+      return await this.#answerOf(request, signal, () => (isConnected = true));
     } catch (error) {
       const isStale = request.reusedSocket && ["ECONNRESET", "EPIPE"].includes(errnoOf(error) ?? "");
       if (isStale && !signal.aborted) return undefined;
@@ -165,13 +173,24 @@ class HttpKubeClient implements KubeClient {
     }
   }
 
-  #answerOf(request: ClientRequest, onConnected: () => void): Promise<IncomingMessage> {
+  #answerOf(request: ClientRequest, signal: AbortSignal, onConnected: () => void): Promise<IncomingMessage> {
     const { clock, connectTimeoutMs, answerTimeoutMs } = this.#options;
     return new Promise((resolve, reject) => {
-      const expire = (what: string) => (): void => {
-        request.destroy(new ProxyError("timed_out", `the API server gave no ${what} in time`));
+      const settle = (): void => {
+        dog.stop();
+        signal.removeEventListener("abort", abort);
       };
+      // Not left to the request: it reports no end as long as its agent connects through a proxy.
+      const fail = (error: Error): void => {
+        settle();
+        request.destroy(error);
+        reject(error);
+      };
+      const abort = (): void => fail(new Error("the request was aborted"));
+      const expire = (what: string) => (): void => fail(new ProxyError("timed_out", `the API server gave no ${what} in time`));
       let dog = new Watchdog(clock, connectTimeoutMs, expire("connection"));
+      signal.addEventListener("abort", abort);
+      if (signal.aborted) abort();
       const connected = (): void => {
         onConnected();
         dog.stop();
@@ -182,33 +201,37 @@ class HttpKubeClient implements KubeClient {
         else socket.once("encrypted" in socket ? "secureConnect" : "connect", connected);
       });
       request.on("response", (response) => {
-        dog.stop();
+        settle();
         resolve(response);
       });
       request.on("error", (error) => {
-        dog.stop();
+        settle();
         reject(error);
       });
       // All that is told of an answer that changes the protocol.
       request.on("close", () => {
-        dog.stop();
+        settle();
         reject(new Error("the connection was closed without an answer"));
       });
     });
   }
 
-  #agentFor(isTls: boolean, tls: TlsMaterial, proxyUrl: string | undefined): Agent {
-    const key = [isTls, tls, proxyUrl];
+  #agentFor(isTls: boolean, tls: TlsMaterial, proxy: URL | undefined): Agent {
+    const key = [isTls, tls, proxy?.href];
     if (this.#agent !== undefined && key.every((part, index) => part === this.#agentKey[index])) return this.#agent;
     retire(this.#agent);
-    const env = proxyUrl === undefined ? this.#options.env : { HTTP_PROXY: proxyUrl, HTTPS_PROXY: proxyUrl };
-    // Node < 24.5 ignores proxyEnv.
-    const common = { keepAlive: true, keepAliveMsecs: 30_000, proxyEnv: env };
-    this.#agent = isTls ? new https.Agent({ ...common, ...tlsOptions(tls) }) : new http.Agent(common);
+    const { clock, connectTimeoutMs } = this.#options;
+    const options = { keepAlive: true, keepAliveMsecs: 30_000, ...tlsOptions(tls) };
+    this.#agent = createAgent({ isTls, options, proxy, clock, connectTimeoutMs });
     this.#agentKey = key;
     this.#options.metrics?.transportCreated(1);
     return this.#agent;
   }
+}
+
+/** The proxy to an API server: the kubeconfig's for every address, else the environment's. */
+export function proxyOf({ server, proxyUrl }: KubeEndpoint, env: Environment): URL | undefined {
+  return proxyUrl ?? proxyFromEnvironment(server, env);
 }
 
 /** A request as it is sent. */

@@ -1,7 +1,7 @@
 import type { RestClientMetrics } from "@turnout/client/daemon";
 import { OBJECT_KINDS, ProxyError, type Clock, type Log, type ObjectKind } from "@turnout/core";
 import type { EventQueue } from "./event-queue.ts";
-import { createKubeClient } from "./kube-client.ts";
+import { createKubeClient, proxyOf } from "./kube-client.ts";
 import { SaidTroubles } from "./outage-log.ts";
 import type { ObjectSink, Source } from "../source/object-sink.ts";
 import { Reflector } from "./reflector.ts";
@@ -57,13 +57,13 @@ async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signa
   const access = resolveAccess(options);
   // What can't work as configured is told now; what may heal (a login program that fails) is retried.
   const server = await access.endpoint().then(
-    (endpoint) => endpoint.server.origin,
+    (endpoint) => ({ server: endpoint.server.origin, ...proxyField(proxyOf(endpoint, env)) }),
     (error: unknown) => {
       if (!ProxyError.is(error) || !error.retryable) throw error;
-      return "not known yet";
+      return { server: "not known yet" };
     },
   );
-  log.info("following the API server", { server, by: access.description });
+  log.info("following the API server", { ...server, by: access.description });
   const { connectTimeoutMs, answerTimeoutMs } = timings;
   const client = createKubeClient({ access, clock, connectTimeoutMs, answerTimeoutMs, env, metrics: requestMetrics });
   const stop = new AbortController();
@@ -99,4 +99,9 @@ async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signa
     stop.abort();
     client.close();
   }
+}
+
+/** For the log: without its password. */
+function proxyField(proxy: URL | undefined): { readonly proxy?: string } {
+  return proxy === undefined ? {} : { proxy: `${proxy.protocol}//${proxy.host}` };
 }

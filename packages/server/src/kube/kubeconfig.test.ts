@@ -73,6 +73,14 @@ describe("parseKubeconfig", () => {
       { ...whole, clusters: [{ name: "c", cluster: { server: "fd00::1" } }] },
       "has a cluster without a usable server address",
     ],
+    ...["10.0.0.1:3128", "localhost:3128", "socks4://10.0.0.1:1080"].map(
+      (url) =>
+        [
+          `a proxy at ${url}`,
+          { ...whole, clusters: [{ name: "c", cluster: { server: "https://192.0.2.1", "proxy-url": url } }] },
+          "has a cluster without a usable proxy-url",
+        ] as const,
+    ),
     ["no command", { ...whole, users: [{ name: "u", user: { exec: {} } }] }, "has an exec user without a command"],
   ];
   it.each(broken)("says what is wrong and where: %s", (_name, content, what) => {

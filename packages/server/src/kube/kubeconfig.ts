@@ -2,6 +2,7 @@ import { delimiter, dirname, isAbsolute, resolve } from "node:path";
 import { ProxyError } from "@turnout/core";
 import { parse } from "yaml";
 import { isRecord } from "../source/raw-object.ts";
+import { isUsableProxy } from "./proxy-rules.ts";
 import { serverAddress } from "./server-address.ts";
 
 /** A cluster of a kubeconfig. */
@@ -12,7 +13,7 @@ export interface ClusterEntry {
   readonly caData: string | undefined;
   readonly isInsecure: boolean;
   readonly tlsServerName: string | undefined;
-  readonly proxyUrl: string | undefined;
+  readonly proxyUrl: URL | undefined;
 }
 
 /** A user of a kubeconfig. */
@@ -115,13 +116,18 @@ function clusterEntry({ directory, entry }: Found, path: string, { master, hasCe
   if (server === undefined) {
     throw broken(path, "has a cluster without a usable server address", "write https://HOST:PORT");
   }
+  const proxyText = text(entry["proxy-url"]);
+  const proxyUrl = proxyText === undefined || !URL.canParse(proxyText) ? undefined : new URL(proxyText);
+  if (proxyText !== undefined && (proxyUrl === undefined || !isUsableProxy(proxyUrl))) {
+    throw broken(path, "has a cluster without a usable proxy-url", "write http://, https:// or socks5://HOST:PORT");
+  }
   return {
     server,
     caFile,
     caData,
     isInsecure,
     tlsServerName: text(entry["tls-server-name"]),
-    proxyUrl: text(entry["proxy-url"]),
+    proxyUrl,
   };
 }
 

@@ -1,11 +1,14 @@
 import { once } from "node:events";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import http from "node:http";
+import https from "node:https";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createAuthority } from "@turnout/lab";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { startProxy } from "../test-support/proxies.ts";
 import { openLoginPlugin } from "./open-login.ts";
 
 let folder: string;
@@ -103,6 +106,28 @@ describe("OpenID Connect", () => {
     const post = (refresh: string): string => `POST /token ${basic} grant_type=refresh_token&refresh_token=${refresh}`;
     const get = "GET /.well-known/openid-configuration";
     expect(asked).toEqual([get, post("r1"), get, post("r2")]);
+  });
+
+  it("reaches the provider through the proxy of the environment", async () => {
+    const authority = createAuthority("lab", Date.now());
+    const secure = https.createServer(
+      authority.issue({ commonName: "provider", hosts: ["api.lab"] }),
+      provider.listeners("request")[0] as http.RequestListener,
+    );
+    secure.listen(0, "127.0.0.1");
+    await once(secure, "listening");
+    const host = `api.lab:${(secure.address() as AddressInfo).port}`;
+    issuer = `https://${host}`;
+    given = { id_token: token("proxied", 60) };
+    const proxy = await startProxy({ kind: "http" });
+    vi.stubEnv("HTTPS_PROXY", proxy.url);
+    const ca = Buffer.from(authority.cert).toString("base64");
+    const credentials = await login({ "refresh-token": "r1", "idp-certificate-authority-data": ca }).credentials();
+    expect(credentials.authorization).toBe(`Bearer ${given["id_token"]}`);
+    expect(proxy.asked).toEqual([`CONNECT ${host}`, `CONNECT ${host}`]);
+    vi.unstubAllEnvs();
+    proxy.close();
+    secure.close();
   });
 
   it("says what is wrong when it gets none", async () => {

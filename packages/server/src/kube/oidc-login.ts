@@ -1,10 +1,13 @@
 import { readFile } from "node:fs/promises";
-import type { IncomingMessage } from "node:http";
+import type { Agent, IncomingMessage } from "node:http";
 import { request as tlsRequest } from "node:https";
 import { text as textOf } from "node:stream/consumers";
 import { ProxyError } from "@turnout/core";
+import { systemClock } from "@turnout/core/process";
 import { isRecord } from "../source/raw-object.ts";
 import type { LoginPlugin, PluginCredentials } from "./login-plugin.ts";
+import { createAgent } from "./proxied-agent.ts";
+import { proxyFromEnvironment } from "./proxy-rules.ts";
 
 // Not imported: an import reads all exports of node:http, of which one loads undici.
 const { request: plainRequest } = process.getBuiltinModule("node:http");
@@ -19,7 +22,7 @@ type Config = Readonly<Record<string, unknown>>;
  * Log in by OpenID Connect, as client-go's auth-provider `oidc` does: the kubeconfig's id-token while it is valid, then one that the
  * refresh token gets.
  *
- * Edges: what the provider gives is kept in memory; the kubeconfig is not written.
+ * Edges: what the provider gives is kept in memory; the kubeconfig is not written. A provider with https is reached through the proxy of the environment.
  */
 export function oidcLogin(config: Config): LoginPlugin {
   let idToken = field(config, "id-token");
@@ -94,9 +97,15 @@ function send(url: string, ca: string | undefined, post: Form | undefined): Prom
     const options = { method: post === undefined ? "GET" : "POST", headers, signal: AbortSignal.timeout(ANSWER_WITHIN_MS) };
     const request = url.startsWith("http:")
       ? plainRequest(url, options)
-      : tlsRequest(url, { ...options, ...(ca === undefined ? {} : { ca }) });
+      : tlsRequest(url, { ...options, agent: agentFor(new URL(url), ca) });
     request.on("response", resolve).on("error", reject).end(post?.form);
   });
+}
+
+function agentFor(url: URL, ca: string | undefined): Agent {
+  const options = ca === undefined ? {} : { ca };
+  const proxy = proxyFromEnvironment(url, process.env);
+  return createAgent({ isTls: true, options, proxy, clock: systemClock(), connectTimeoutMs: ANSWER_WITHIN_MS });
 }
 
 function field(of: Config, name: string): string | undefined {
