@@ -159,7 +159,7 @@ describe("watch", () => {
     const initial = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     expect(await watch(initial, 3)).toEqual(["ADDED a", "ADDED b", `BOOKMARK ${api.revision}`]);
     expect((await ask("/api/v1/services?watch=true&sendInitialEvents=true")).status).toBe(422);
-    api.misbehave({ disableWatchList: true });
+    api.misbehave({ watchList: 422 });
     expect((await ask(`/api/v1/services?watch=true&${initial}`)).status).toBe(422);
   });
 

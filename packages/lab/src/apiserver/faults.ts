@@ -3,6 +3,15 @@ import type { ServedKind } from "./resources.ts";
 /** What a request does. */
 export type Verb = "list" | "watch" | "get" | "write";
 
+/**
+ * What comes in the place of a watch-list.
+ * - a number: this HTTP status; 422 is that of servers without watch-list;
+ * - `silent`, `ends`, `cut`: the objects without the bookmark that ends them, and then nothing, the end of the answer, or a broken connection;
+ * - `unmarked`: an ordinary watch, whose bookmarks end nothing;
+ * - `list`, `page`: a list, or HTML, with status 200.
+ */
+export type WatchListFault = number | "silent" | "ends" | "cut" | "unmarked" | "list" | "page";
+
 /** One way to misbehave; give one fault per call, narrowed by `only` and `times`. */
 export interface Misbehaviour {
   /** Which requests (or, for stream faults, which watches); all when absent. */
@@ -15,10 +24,10 @@ export interface Misbehaviour {
   readonly hang?: boolean;
   /** Answer with this HTTP status and a matching Status body. */
   readonly status?: number;
-  /** Retry-After that goes with `status`. */
+  /** Retry-After that goes with a status. */
   readonly retryAfterSeconds?: number;
-  /** Answer sendInitialEvents with 422, as servers without WatchList do. */
-  readonly disableWatchList?: boolean;
+  /** Answer a watch with sendInitialEvents otherwise than by the objects and their end. */
+  readonly watchList?: WatchListFault;
   /** Answer any continue token with 410. */
   readonly expireContinue?: boolean;
   /** Answer a watch from a compacted revision with HTTP 410 instead of an ERROR event. */

@@ -1,7 +1,7 @@
 export type { ApiObject, ObjectMeta } from "./api-object.ts";
 export { createAuthority } from "./certificate.ts";
 export type { Authority, Certificate, CertificateSubject } from "./certificate.ts";
-export type { Misbehaviour, Verb } from "./faults.ts";
+export type { Misbehaviour, Verb, WatchListFault } from "./faults.ts";
 export type { KubeconfigParts } from "./kubeconfig.ts";
 export type { ServedKind } from "./resources.ts";
 export { createApiServer } from "./server.ts";

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { objectKey } from "./api-object.ts";
-import type { Faults, Verb } from "./faults.ts";
+import type { Faults, Misbehaviour, Verb } from "./faults.ts";
 import { listObjects, matcherFor, tooLarge } from "./list.ts";
 import type { ObjectStore } from "./object-store.ts";
 import { routeFor, type Route, type ServedKind } from "./resources.ts";
@@ -54,9 +54,13 @@ async function misbehaves(faults: Faults, verb: Verb, kind: ServedKind, response
   if (faults.strike("hang", verb, kind) !== undefined) return true;
   const fault = faults.strike("status", verb, kind);
   if (fault?.status === undefined) return false;
-  if (fault.retryAfterSeconds !== undefined) response.setHeader("retry-after", String(fault.retryAfterSeconds));
-  answer(response, failure(fault.status, "the emulator misbehaves as told"));
+  answerStatus(response, fault.status, fault);
   return true;
+}
+
+function answerStatus(response: ServerResponse, status: number, { retryAfterSeconds }: Misbehaviour): void {
+  if (retryAfterSeconds !== undefined) response.setHeader("retry-after", String(retryAfterSeconds));
+  answer(response, failure(status, "the emulator misbehaves as told"));
 }
 
 function answerList(context: HandlerContext, route: Route, query: URLSearchParams, response: ServerResponse): void {
@@ -80,9 +84,10 @@ function answerWatch(context: HandlerContext, route: Route, query: URLSearchPara
   const matches = matcherFor(route, query);
   if (!matches.ok) return answer(response, matches.failure);
   const isWatchList = query.get("sendInitialEvents") === "true";
-  if (isWatchList && faults.strike("disableWatchList", "watch", route.resource.kind) !== undefined) {
-    return answer(response, failure(422, "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch"));
-  }
+  const fault = isWatchList ? faults.strike("watchList", "watch", route.resource.kind) : undefined;
+  if (typeof fault?.watchList === "number") return answerStatus(response, fault.watchList, fault);
+  if (fault?.watchList === "list") return answerList(context, route, new URLSearchParams(), response);
+  if (fault?.watchList === "page") return void response.writeHead(200, { "content-type": "text/html" }).end("<html>Welcome</html>\n");
   if (isWatchList && query.get("resourceVersionMatch") !== "NotOlderThan") {
     return answer(response, failure(422, "resourceVersionMatch: Forbidden: sendInitialEvents needs NotOlderThan"));
   }
@@ -102,7 +107,10 @@ function answerWatch(context: HandlerContext, route: Route, query: URLSearchPara
   const seconds = Number(query.get("timeoutSeconds") ?? "1800");
   const timer = setTimeout(() => stream.end(), seconds * 1000);
   response.on("close", () => clearTimeout(timer));
-  if (fromNow) stream.sendInitial(store, isWatchList);
+  if (fromNow) stream.sendInitial(store, isWatchList && fault === undefined);
+  if (fault?.watchList === "ends") return stream.end();
+  if (fault?.watchList === "cut") return stream.drop();
+  if (fault?.watchList === "silent") stream.silence();
   for (const event of missed) stream.deliver(event);
   context.onWatch(stream, response);
 }

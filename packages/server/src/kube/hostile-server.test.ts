@@ -148,7 +148,7 @@ describe("whatever comes as a list, nothing goes:", () => {
     ["half a list", '{"kind":"ServiceList","metadata":{"resourceVersion":"9"},"items":['],
   ];
   it.each(lists)("%s", async (_name, body) => {
-    api.misbehave({ disableWatchList: true });
+    api.misbehave({ watchList: 422 });
     const gone = JSON.stringify({ type: "ERROR", object: { code: 410, reason: "Expired" } });
     expect(await deliveredWhile((path) => ok(path.includes("watch=true") ? `${gone}\n` : body))).toEqual([]);
   });

@@ -40,7 +40,7 @@ describe("410", () => {
     it(`as ${form} leads to a list that is compared: only what changed is handed on, what vanished goes`, async () => {
       await start({}, [service("same"), service("changed"), service("vanished")]);
       if (form === "an HTTP status") api.misbehave({ expiredAsStatus: true });
-      api.misbehave({ disableWatchList: true });
+      api.misbehave({ watchList: 422 });
       await run.follow(api);
       await watching(api);
       sink.drain();
@@ -95,7 +95,8 @@ describe("410", () => {
     await start({}, [service("cart")]);
     await run.follow(api, PATIENT, { clock: new TestClock(5) });
     await watching(api);
-    api.misbehave({ only: { kind: "Service" }, status: 410, times: 4 });
+    // The second of them is of the watch-list, in whose place a list comes.
+    api.misbehave({ only: { kind: "Service" }, status: 410, times: 5 });
     api.dropWatches("end");
     await eventually(() => retriesOf("Service").length >= 3 && api.watchCount === 4);
     expect(retriesOf("Service").map(({ fields }) => fields["retryInMs"])).toEqual([800, 1_600, 3_200, 6_400]);
@@ -146,7 +147,7 @@ describe("a bad server", () => {
 
   it("that answers 500 for a while is asked with growing pauses", async () => {
     await start({}, [service("cart")]);
-    api.misbehave({ only: { kind: "Service" }, status: 500, times: 4 });
+    api.misbehave({ only: { kind: "Service" }, status: 500, times: 5 });
     const clock = new TestClock(5);
     await run.follow(api, { backoffBaseMs: 100, backoffMaxMs: 500 }, { clock });
     for (const expected of [100, 200, 400, 500]) expect(clock.sleeps).toContain(expected);

@@ -101,7 +101,7 @@ describe("the first list", () => {
 
   it("comes by list from the cache where it isn't, and the watch begins at its revision", async () => {
     await start({}, [service("cart"), node("node-1")]);
-    api.misbehave({ disableWatchList: true });
+    api.misbehave({ watchList: 422 });
     const { revision } = api;
     await run.follow(api);
     await watching(api);
@@ -114,7 +114,7 @@ describe("the first list", () => {
 
   it("is not believed complete when it breaks off, by list or by watch-list", async () => {
     await start({}, [service("cart")]);
-    api.misbehave({ only: { kind: "Service", verb: "watch" }, disableWatchList: true });
+    api.misbehave({ only: { kind: "Service", verb: "watch" }, watchList: 422 });
     api.misbehave({ only: { kind: "Service", verb: "list" }, truncateLists: true, times: 2 });
     api.misbehave({ only: { kind: "EndpointSlice" }, hang: true, times: 1 });
     await run.follow(api, { answerTimeoutMs: 100 });
@@ -128,7 +128,7 @@ describe("the first list", () => {
       {},
       Array.from({ length: 1_203 }, (_, index) => service(`s${index}`)),
     );
-    api.misbehave({ disableWatchList: true });
+    api.misbehave({ watchList: 422 });
     await run.follow(api);
     await watching(api);
     api.compact();

@@ -8,7 +8,13 @@ export interface ReflectorTimings extends BackoffLimits {
   readonly steadyMs: number;
   /** A watch silent for longer is given up; API servers send a bookmark each minute. */
   readonly watchIdleMs: number;
-  /** The same within the body of a list. */
+  /** A watch-list that sends no object for so long before its first objects are complete is given up, and a list takes its place. */
+  readonly watchListIdleMs: number;
+  /** A list in the place of a watch-list comes within this time by chance: many nodes may have the same to list. */
+  readonly listSpreadMs: number;
+  /** How long lists are used after that, spread over 50–150 %. */
+  readonly watchListRestMs: number;
+  /** Of {@link watchIdleMs} within the body of a list. */
   readonly listIdleMs: number;
   /** timeoutSeconds of a watch is this, and up to as much again by chance. */
   readonly watchSeconds: number;
@@ -26,6 +32,9 @@ export const DEFAULT_TIMINGS: ReflectorTimings = {
   credentialsMs: 500,
   steadyMs: 5_000,
   watchIdleMs: 150_000,
+  watchListIdleMs: 30_000,
+  listSpreadMs: 5_000,
+  watchListRestMs: 3_600_000,
   listIdleMs: 60_000,
   watchSeconds: 300,
   missingApiMs: 600_000,

@@ -1,11 +1,13 @@
 import { setImmediate } from "node:timers/promises";
 import { ProxyError, type Clock, type Log, type ObjectKind } from "@turnout/core";
 import { backoffMs, Retries, type Trouble } from "./backoff.ts";
-import type { KubeClient, Unreached } from "./kube-client.ts";
+import { InitialEvents } from "./initial-events.ts";
+import type { KubeClient } from "./kube-client.ts";
 import { KnownObjects } from "./known-objects.ts";
 import { LineSplitter } from "./line-splitter.ts";
 import { collect, parseList } from "./list-page.ts";
 import type { ObjectSink } from "../source/object-sink.ts";
+import { AT_ONCE, lacksWatchList, outcomeOf, watchListFailure, type Outcome, type Pause } from "./outcome.ts";
 import { OutageLog, type SaidTroubles } from "./outage-log.ts";
 import { keyOf } from "../source/raw-object.ts";
 import type { ReflectorTimings } from "./reflector-timings.ts";
@@ -26,7 +28,7 @@ export interface ReflectorOptions {
   readonly timings: ReflectorTimings;
   /** Shared by the reflectors of one server. */
   readonly said: SaidTroubles;
-  /** Ask for the first objects by watch (sendInitialEvents); falls back by itself where that isn't served. */
+  /** Ask for the first objects by watch (sendInitialEvents); lists take its place where that doesn't work. */
   readonly prefersWatchList: boolean;
   /** An API server without this API, or without the right to it, counts as an empty list. */
   readonly isOptional: boolean;
@@ -36,24 +38,6 @@ export interface ReflectorOptions {
   readonly onHeard?: ((kind: ObjectKind) => void) | undefined;
 }
 
-/** How one request to the API server went. */
-type Outcome =
-  /** The list is complete, a watch can begin. */
-  | { readonly is: "listed" }
-  /** The server ended the watch properly. */
-  | { readonly is: "ended" }
-  | { readonly is: "refused"; readonly refusal: Refusal }
-  | { readonly is: "unreached"; readonly error: ProxyError }
-  | { readonly is: "broken"; readonly error: ProxyError };
-
-/** When to ask again. */
-interface Pause {
-  readonly ms: number;
-  /** Sooner when credentials or the server's address change: nothing else will help, or they may. */
-  readonly endsWithAccess: boolean;
-}
-
-const AT_ONCE: Pause = { ms: 0, endsWithAccess: false };
 const PAGE_LIMIT = 500;
 
 /**
@@ -69,11 +53,14 @@ export class Reflector {
   /** Where the next watch begins; "" asks for a list. */
   #revision = "";
   #isSynced = false;
-  #usesWatchList: boolean;
+  /** Until then lists are used, as a watch-list did not work. */
+  #listsUntilMs = 0;
   /** After a 410 the watch cache is not believed: a quorum read, "" instead of "0". */
   #listsFromCache = true;
   /** A continue token that expired is not tried again: the next list is whole. */
   #pages = true;
+  /** The last request was a watch-list, and its first objects did not become complete. */
+  #isInWatchList = false;
   readonly #retries: Retries;
   /** It listed anew since a watch last lived: a server that forgets at once is not asked for everything each time. */
   #hasStartedOver = false;
@@ -87,7 +74,6 @@ export class Reflector {
     const { clock, log, timings, said, onHealth, random } = options;
     this.#retries = new Retries(timings, random);
     this.#outage = new OutageLog(options.kind, { clock, log, remindMs: timings.remindMs, said, onHealth });
-    this.#usesWatchList = options.prefersWatchList;
   }
 
   /** Deliver until `signal` aborts. Rejects only when the sink throws. */
@@ -112,9 +98,11 @@ export class Reflector {
   }
 
   async #step(signal: AbortSignal): Promise<Outcome> {
+    const { clock, prefersWatchList } = this.#options;
+    this.#isInWatchList = false;
     try {
       if (this.#revision !== "") return await this.#watch(signal, undefined);
-      if (this.#usesWatchList) return await this.#watch(signal, new Set());
+      if (prefersWatchList && clock.nowMs() >= this.#listsUntilMs) return await this.#watchList(signal);
       return await this.#list(signal);
     } catch (error) {
       if (!ProxyError.is(error)) throw error;
@@ -131,6 +119,8 @@ export class Reflector {
       this.#hasStartedOver = false;
     }
     if (outcome.is === "listed") return AT_ONCE;
+    const failure = this.#isInWatchList ? watchListFailure(outcome) : undefined;
+    if (failure !== undefined) return this.#listInstead(failure, outcome);
     if (outcome.is === "refused") return this.#reactToRefusal(outcome.refusal);
     if (outcome.is === "unreached") return this.#retry("unreached", outcome.error, 0);
     if (outcome.is === "broken") return this.#retry("refused", outcome.error, 0);
@@ -139,13 +129,8 @@ export class Reflector {
   }
 
   #reactToRefusal(refusal: Refusal): Pause {
-    const { kind, log, client, isOptional } = this.#options;
+    const { client, isOptional } = this.#options;
     const { status } = refusal;
-    if (this.#revision === "" && this.#usesWatchList && (status === HTTP.badRequest || status === HTTP.unprocessable)) {
-      log.debug(`${kind}: the API server has no watch-list; listing`, { message: refusal.message });
-      this.#usesWatchList = false;
-      return AT_ONCE;
-    }
     if (status === HTTP.gone || refusal.isFutureRevision) return this.#startOver(refusal);
     if (isOptional && (status === HTTP.notFound || status === HTTP.forbidden)) return this.#doWithout(refusal);
     if (status === HTTP.unauthorized) {
@@ -158,6 +143,15 @@ export class Reflector {
       return this.#retry("unauthorized", refusalError(refusal), refusal.retryAfterMs);
     }
     return this.#retry("refused", refusalError(refusal), refusal.retryAfterMs);
+  }
+
+  /** All nodes may have to do so together, and a list is expensive: it is spread, unless the server has just said that it can. */
+  #listInstead(error: ProxyError, outcome: Outcome): Pause {
+    const { kind, log, clock, random, timings, isOptional } = this.#options;
+    const isAbsent = lacksWatchList(outcome, isOptional);
+    log[isAbsent ? "debug" : "info"](`${kind}: watch-list does not work, listing instead`, { error: error.message });
+    this.#listsUntilMs = clock.nowMs() + timings.watchListRestMs * (0.5 + random());
+    return isAbsent ? AT_ONCE : { ms: timings.listSpreadMs * random(), endsWithAccess: false };
   }
 
   /** A server that says it forgot where we were works: whatever failed before, it is asked for a list at once. */
@@ -218,8 +212,23 @@ export class Reflector {
     return { is: "listed" };
   }
 
+  /** Watch from the objects as they are, which come first. */
+  async #watchList(signal: AbortSignal): Promise<Outcome> {
+    const { clock, timings } = this.#options;
+    const initial = new InitialEvents(clock, timings.watchListIdleMs);
+    this.#isInWatchList = true;
+    try {
+      return await this.#watch(AbortSignal.any([signal, initial.silent]), initial);
+    } catch (error) {
+      throw signal.aborted ? error : (initial.timeout ?? error);
+    } finally {
+      initial.stop();
+      this.#isInWatchList = !initial.isComplete;
+    }
+  }
+
   /** Watch from the known revision, or with `initial` from the objects as they are. */
-  async #watch(signal: AbortSignal, initial: Set<string> | undefined): Promise<Outcome> {
+  async #watch(signal: AbortSignal, initial: InitialEvents | undefined): Promise<Outcome> {
     const { client, timings, clock, random } = this.#options;
     const path = this.#url({
       watch: "true",
@@ -234,32 +243,33 @@ export class Reflector {
     this.#openedMs = clock.nowMs();
     if (initial === undefined) this.#outage.recovered();
     const lines = new LineSplitter();
-    const listing = { seen: initial, changed: 0 };
     for await (const chunk of answer.chunks) {
       for (const line of lines.push(chunk)) {
-        const refusal = this.#receive(line, listing);
+        const refusal = this.#receive(line, initial);
         if (refusal !== undefined) return { is: "refused", refusal };
       }
     }
-    if (listing.seen !== undefined) throw new ProxyError("feed_lost", "the watch ended before its first list was complete");
+    if (initial?.isComplete === false) throw new ProxyError("feed_lost", "the watch ended before its first list was complete");
     return { is: "ended" };
   }
 
-  /** Take one line of a watch; `listing.seen` is set until the initial events are complete. */
-  #receive(line: string, listing: { seen: Set<string> | undefined; changed: number }): Refusal | undefined {
+  /** Take one line of a watch; `initial` is what comes first, of a watch-list. */
+  #receive(line: string, initial: InitialEvents | undefined): Refusal | undefined {
     const { kind, onHeard } = this.#options;
     const event = parseWatchEvent(line, kind);
     if (event.type === "error") return event.refusal;
     onHeard?.(kind);
-    if (event.type === "put" && this.#known.put(event.object, listing.seen)) listing.changed++;
+    const listing = initial?.isComplete === false ? initial : undefined;
+    listing?.heard(event.type === "put" && event.isAdded);
+    if (event.type === "put" && this.#known.put(event.object, listing?.seen) && listing !== undefined) listing.changed++;
     if (event.type === "delete") {
-      listing.seen?.delete(keyOf(event.object));
+      listing?.seen.delete(keyOf(event.object));
       this.#known.delete(keyOf(event.object));
     }
-    if (listing.seen === undefined) this.#revision = event.revision;
+    if (listing === undefined) this.#revision = event.revision;
     else if (event.type === "bookmark" && event.endsInitialEvents) {
+      listing.complete();
       this.#complete(listing.seen, listing.changed, event.revision);
-      listing.seen = undefined;
     }
     return undefined;
   }
@@ -287,8 +297,4 @@ export class Reflector {
     const given = Object.entries({ labelSelector, fieldSelector, ...query }).filter(([, value]) => value !== "");
     return `${path}?${new URLSearchParams(given).toString()}`;
   }
-}
-
-function outcomeOf(answer: Refusal | Unreached): Outcome {
-  return answer.kind === "refused" ? { is: "refused", refusal: answer } : { is: "unreached", error: answer.error };
 }

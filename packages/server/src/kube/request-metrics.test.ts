@@ -37,7 +37,7 @@ async function samples(name: string): Promise<Readonly<Record<string, number>>> 
 }
 
 it("counts lists, watches and what is posted as client-go does", async () => {
-  api.misbehave({ disableWatchList: true });
+  api.misbehave({ watchList: 422 });
   api.misbehave({ only: { kind: "Service", verb: "list" }, status: 500, times: 1 });
   const clock = new TestClock(20);
   const events = new EventQueue({ nodeName: "node-1", hostname: "host-1" }, clock);

@@ -4,7 +4,8 @@ import { refusalOf, type Refusal } from "./refusal.ts";
 
 /** One event of a watch, read. */
 export type WatchEvent =
-  | { readonly type: "put" | "delete"; readonly object: RawObject; readonly revision: string }
+  | { readonly type: "put"; readonly isAdded: boolean; readonly object: RawObject; readonly revision: string }
+  | { readonly type: "delete"; readonly object: RawObject; readonly revision: string }
   | { readonly type: "bookmark"; readonly revision: string; readonly endsInitialEvents: boolean }
   | { readonly type: "error"; readonly refusal: Refusal };
 
@@ -31,7 +32,7 @@ export function parseWatchEvent(line: string, kind: ObjectKind): WatchEvent {
   const revision = object.metadata.resourceVersion;
   if (typeof revision !== "string" || revision === "")
     throw new ProxyError("feed_lost", "the watch sent an object without resourceVersion");
-  if (type === "ADDED" || type === "MODIFIED") return { type: "put", object, revision };
+  if (type === "ADDED" || type === "MODIFIED") return { type: "put", isAdded: type === "ADDED", object, revision };
   if (type === "DELETED") return { type: "delete", object, revision };
   throw new ProxyError("feed_lost", "the watch sent an event of a type that Kubernetes doesn't have");
 }

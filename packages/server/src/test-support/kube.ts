@@ -18,6 +18,8 @@ const QUICK: Partial<KubeTimings> = {
   credentialsMs: 10,
   steadyMs: 50,
   watchIdleMs: 5_000,
+  watchListIdleMs: 5_000,
+  listSpreadMs: 20,
   listIdleMs: 5_000,
   missingApiMs: 20,
   answerTimeoutMs: 5_000,
