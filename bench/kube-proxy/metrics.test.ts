@@ -65,7 +65,7 @@ describe.each(["iptables", "nftables"] as const)("what the real kube-proxy 1.36.
   const features = (): readonly { name: string; stage: "BETA"; enabled: boolean }[] => [
     { name: "WatchList", stage: "BETA", enabled: true },
   ];
-  const metrics = new Metrics({ nowMs: () => 1, version: "0.1.0", features });
+  const metrics = new Metrics({ clock: { nowMs: () => 1 }, version: "0.1.0", features });
   let ours: ReadonlyMap<string, MetricFamily>;
   beforeAll(async () => {
     const backend = await HOSTS[mode]();

@@ -8,7 +8,7 @@ import {
   type Reply,
   type RestClientMetrics,
 } from "@turnout/client/daemon";
-import { OBJECT_KINDS, type ObjectKind, type Store } from "@turnout/core";
+import { type ClockReading, OBJECT_KINDS, type ObjectKind, type Store } from "@turnout/core";
 import type { ServerStats } from "@turnout/server/serve";
 import type { NodeStateCondition } from "./node-state-health.ts";
 
@@ -31,9 +31,9 @@ export class NodeStateMetrics {
   /** Hears of each request to the API server. */
   readonly restClient: RestClientMetrics;
 
-  constructor(options: { readonly nowMs: () => number }) {
-    this.heard = registerHeard(this.#set, options.nowMs);
-    this.restClient = registerRestClient(this.#set, options.nowMs);
+  constructor(clock: ClockReading) {
+    this.heard = registerHeard(this.#set, clock);
+    this.restClient = registerRestClient(this.#set, clock);
     this.#countIssue = registerIssues(this.#set);
   }
 

@@ -8,7 +8,7 @@ import {
   serveHttp,
   type BindAddress,
 } from "@turnout/client/daemon";
-import { ProxyError, type Clock, type Log } from "@turnout/core";
+import { type Clock, type Log, ProxyError, wallMs } from "@turnout/core";
 import { judgeNodeState, type NodeStateCondition, type NodeStateProbe } from "./node-state-health.ts";
 import type { NodeStateStatus } from "./node-state-status.ts";
 import type { NodeStateMetrics } from "./node-state-metrics.ts";
@@ -58,7 +58,7 @@ export interface NodeStatePorts {
 export async function serveNodeStatePorts(ports: NodeStatePorts, signal: AbortSignal): Promise<void> {
   const { addresses, metrics, condition, status, clock, log } = ports;
   const probeOf = (path: NodeStateProbe): ReturnType<typeof probe> =>
-    probe(`/${path}`, log, () => judgeNodeState(path, condition(), clock.nowMs()));
+    probe(`/${path}`, log, () => judgeNodeState(path, condition(), wallMs(clock)));
   const common = { hardFail: false, clock, log };
   const tasks: Promise<void>[] = [];
   if (addresses.healthz !== undefined) {

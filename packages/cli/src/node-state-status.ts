@@ -1,5 +1,5 @@
 import { distinctIssues, type Bounded } from "@turnout/client/daemon";
-import type { Issue, ObjectKind, Store } from "@turnout/core";
+import { type ClockReading, type Issue, type ObjectKind, type Store, wallMs } from "@turnout/core";
 import type { NodeStateProvider, ServerStats } from "@turnout/server/serve";
 import type { NodeStateCondition } from "./node-state-health.ts";
 
@@ -30,7 +30,9 @@ export interface NodeStateStatus {
 export interface NodeStateParts {
   readonly version: string;
   readonly source: string;
+  /** By the clock's `nowMs`. */
   readonly startedMs: number;
+  readonly clock: ClockReading;
   readonly store: Store | undefined;
   readonly provider: Pick<NodeStateProvider, "issues">;
   readonly stats: () => Pick<ServerStats, "streams" | "questions">;
@@ -38,16 +40,16 @@ export interface NodeStateParts {
 }
 
 /** Say how a node-state server is. */
-export function nodeStateStatus(parts: NodeStateParts, nowMs: number): NodeStateStatus {
-  const { version, source, startedMs, store, provider } = parts;
+export function nodeStateStatus(parts: NodeStateParts): NodeStateStatus {
+  const { version, source, startedMs, clock, store, provider } = parts;
   const { streams, questions } = parts.stats();
   const { isComplete, sources, listenTrouble } = parts.condition();
   return {
     kind: "node-state-server",
     version,
     source,
-    startedMs,
-    nowMs,
+    startedMs: wallMs(clock, startedMs),
+    nowMs: wallMs(clock),
     isComplete,
     sourceTroubles: Object.fromEntries([...sources].filter(([, trouble]) => trouble !== "")),
     ...(listenTrouble === "" ? {} : { listenTrouble }),

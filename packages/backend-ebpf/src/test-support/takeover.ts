@@ -30,7 +30,7 @@ export class Takeover {
   constructor(host: EbpfFakeHost, fixtures: readonly ServiceFixture[], alter: (world: EbpfWorld) => EbpfWorld = (world) => world) {
     this.#host = host;
     this.former = new Set(FAMILIES);
-    const metrics = new Metrics({ nowMs: () => host.world.clock.nowMs(), version: "0.1.0" });
+    const metrics = new Metrics({ clock: host.world.clock, version: "0.1.0" });
     const module = { ...ebpfModule, createWorld: () => alter(host.world) };
     const flags = { "healthz-bind-address": "", "metrics-bind-address": "" };
     for (const family of FAMILIES) this.#tell(family, fixtures);

@@ -137,7 +137,7 @@ async function runInWorld(
     return module.residence;
   }
   log.info("turnout starts", { version: env.version, backend: module.name, source: options.source, node: config.nodeName });
-  const metrics = new Metrics({ nowMs: () => world.clock.nowMs(), version: env.version, features: () => config.features });
+  const metrics = new Metrics({ clock: world.clock, version: env.version, features: () => config.features });
   const state = new NodeStateSource({
     source: options.source,
     tls: apiTls(options),

@@ -143,7 +143,7 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
   const log = logFor(options, env);
   for (const flag of idleFlags(options, spec)) log.warn(`${flag} has no effect`, { reason: `the source is ${options.source}` });
   const world = env.createWorld(log);
-  const metrics = new NodeStateMetrics({ nowMs: () => world.clock.nowMs() });
+  const metrics = new NodeStateMetrics(world.clock);
   const issues = new IssueLog({ log, clock: world.clock, count: (object) => metrics.objectIssue(object) });
   try {
     const stateSource = await makeStateSource({ command, options, env, spec, world, log, metrics, issues });
@@ -167,8 +167,8 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
     const stats = (): ServerStats => server.stats;
     const { store, provider } = stateSource;
     metrics.watch({ stats, condition, store });
-    const parts = { version: env.version, source: options.source, startedMs: clock.nowMs(), store, provider, stats, condition };
-    const status = (): NodeStateStatus => nodeStateStatus(parts, clock.nowMs());
+    const parts = { version: env.version, source: options.source, startedMs: clock.nowMs(), clock, store, provider, stats, condition };
+    const status = (): NodeStateStatus => nodeStateStatus(parts);
     try {
       const tasks = [
         (stop: AbortSignal) => stateSource.run(server, stop),

@@ -22,8 +22,8 @@ const PROC: Readonly<Record<string, string>> = {
   "/proc/sys/net/netfilter/nf_conntrack_max": "262144\n",
 };
 
-/** As the endpoint slice controller writes it: what the time until rules are in force is counted from. Hosts in memory live in 1970. */
-const TRIGGER = { "endpoints.kubernetes.io/last-change-trigger-time": "1970-01-02T00:00:00Z" };
+/** As the endpoint slice controller writes it: what the time until rules are in force is counted from. */
+const TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time";
 
 /** A change after the first sync: times are counted of changes that the process has seen. */
 const SCALED: ServiceFixture = { name: "cart", number: 1, local: 2, remote: 1 };
@@ -38,7 +38,7 @@ export async function backendPage(name: string): Promise<string> {
   const config = runConfig(loaded, module);
   const { nodeName, settings } = config;
   const { clock } = host.world;
-  const metrics = new Metrics({ nowMs: () => clock.nowMs(), version: "0.1.0", readText: (path) => PROC[path] });
+  const metrics = new Metrics({ clock, version: "0.1.0", readText: (path) => PROC[path] });
   const stop = new AbortController();
   const running = run(module, {
     config,
@@ -51,7 +51,7 @@ export async function backendPage(name: string): Promise<string> {
   });
   try {
     await Promise.race([running, inForce(host, metrics, "kubeproxy_sync_proxy_rules_last_timestamp_seconds")]);
-    for (const raw of fixtureObjects(SCALED)) upsertRaw(store, triggered(raw));
+    for (const raw of fixtureObjects(SCALED)) upsertRaw(store, triggered(raw, clock.nowMs()));
     await Promise.race([running, inForce(host, metrics, "kubeproxy_network_programming_duration_seconds_count")]);
     sendPackets(host);
     return await metrics.text();
@@ -72,8 +72,8 @@ function filledStore(): Store {
   return store;
 }
 
-function triggered(raw: RawObject): RawObject {
-  return { ...raw, metadata: { ...(raw["metadata"] as object), annotations: TRIGGER } };
+function triggered(raw: RawObject, atMs: number): RawObject {
+  return { ...raw, metadata: { ...(raw["metadata"] as object), annotations: { [TRIGGER]: new Date(atMs).toISOString() } } };
 }
 
 /** Wait until a family has this metric, which it has once something is in force. */

@@ -20,7 +20,7 @@ export class ToyProxy {
   readonly feeds: Readonly<Record<IPFamily, ToyFeed>> = { IPv4: new ToyFeed(), IPv6: new ToyFeed() };
   readonly world: ReturnType<typeof toyWorld> = toyWorld();
   readonly stop: AbortController = new AbortController();
-  readonly metrics: Metrics = new Metrics({ nowMs: () => this.world.clock.nowMs(), version: "0.1.0" });
+  readonly metrics: Metrics = new Metrics({ clock: this.world.clock, version: "0.1.0" });
   #running: Promise<unknown> = Promise.resolve();
 
   /** Run; the outcome may be looked at any time later. */

@@ -20,11 +20,17 @@ import {
 
 /** A clock that stands still until it is advanced. */
 export class ToyClock implements Clock {
+  /** How far the wall clock is ahead. */
+  aheadMs = 0;
   #nowMs = 1_000_000;
   #sleepers: { readonly atMs: number; readonly wake: () => void }[] = [];
 
   nowMs(): number {
     return this.#nowMs;
+  }
+
+  wallMs(): number {
+    return this.#nowMs + this.aheadMs;
   }
 
   async sleep(ms: number, signal: AbortSignal): Promise<void> {

@@ -1,7 +1,12 @@
 /** Time, passed in so that tests own it. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /**
+   * Milliseconds by a clock that is never set: intervals and deadlines are measured with it. It began with the wall clock's time, which may have been set
+   * since. Times for others are {@link wallMs}.
+   */
   nowMs(): number;
+  /** The host's wall clock, ms since the epoch; it may be set at any time. Absent: `nowMs` is the wall clock. */
+  wallMs?(): number;
   /**
    * CPU time of this process so far, in ms, with fractions: what work costs is measured with it, because on a busy machine the clock goes on while
    * another process has the CPU. Absent: by `nowMs`.
@@ -14,6 +19,18 @@ export interface Clock {
 /** What has been spent so far, in ms: two of these tell what the work between them cost, by CPU time where the clock knows it. */
 export function workMs(clock: Clock): number {
   return clock.cpuMs?.() ?? clock.nowMs();
+}
+
+/** A clock for those who only read it. */
+export type ClockReading = Pick<Clock, "nowMs" | "wallMs">;
+
+/**
+ * Give a moment of `nowMs` (default: the present) in ms since the epoch, as the wall clock is set now. For what leaves the process, when it leaves: metrics, events,
+ * health, status; and to compare with other machines' times.
+ */
+export function wallMs(clock: ClockReading, atMs: number = clock.nowMs()): number {
+  const nowMs = clock.nowMs();
+  return (clock.wallMs?.() ?? nowMs) - (nowMs - atMs);
 }
 
 /** Structured log lines; `fields` are plain data. */

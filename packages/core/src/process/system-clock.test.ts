@@ -1,8 +1,11 @@
 import { getEventListeners } from "node:events";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { wallMs } from "../contract/world.ts";
 import { systemClock } from "./system-clock.ts";
 
 const never = new AbortController().signal;
+
+afterEach(() => void vi.restoreAllMocks());
 
 describe("the system's clock", () => {
   it("wakes a sleeper when its signal aborts, and does not sleep after that", async () => {
@@ -23,6 +26,17 @@ describe("the system's clock", () => {
     expect(isAwake).toBe(false);
     aborting.abort();
     await sleep;
+  });
+
+  it("measures by a clock that is never set, and gives times as the wall clock is set now", () => {
+    const clock = systemClock();
+    const syncedMs = clock.nowMs();
+    const bootMs = wallMs(clock, syncedMs);
+    vi.spyOn(Date, "now").mockReturnValue(Date.now() + 3_600_000);
+    expect(clock.nowMs() - syncedMs).toBeLessThan(60_000);
+    expect(wallMs(clock, syncedMs) - bootMs).toBeGreaterThan(3_500_000);
+    expect(wallMs(clock)).toBeGreaterThanOrEqual(wallMs(clock, syncedMs));
+    expect(wallMs({ nowMs: () => 5 }, 3)).toBe(3);
   });
 
   it("knows what CPU time the process has taken", () => {

@@ -3,11 +3,11 @@ import type { Clock } from "../contract/world.ts";
 /**
  * The system's clock.
  *
- * Edges: it never goes back, also when the host's clock is set: intervals are measured with it. A sleep keeps the process
+ * Edges: `nowMs` never goes back, also when the host's clock is set; `wallMs` follows it. A sleep keeps the process
  * alive; sleeps above 24 days are cut into pieces.
  */
 export function systemClock(): Clock {
-  return { nowMs: () => performance.timeOrigin + performance.now(), cpuMs, sleep };
+  return { nowMs: () => performance.timeOrigin + performance.now(), wallMs: () => Date.now(), cpuMs, sleep };
 }
 
 function cpuMs(): number {

@@ -6,7 +6,7 @@ import { AccessMeter } from "./access-meter.ts";
 import { PLAIN_TLS, type KubeEndpoint } from "./kube-access.ts";
 
 const NOW_MS = Date.now();
-const metrics = new Metrics({ nowMs: () => NOW_MS, version: "0.1.0" });
+const metrics = new Metrics({ clock: { nowMs: () => NOW_MS }, version: "0.1.0" });
 
 afterEach(() => metrics.close());
 

@@ -1,5 +1,5 @@
 import type { ProxyEvent } from "@turnout/client/daemon";
-import type { Clock, Log } from "@turnout/core";
+import { type Clock, type Log, wallMs } from "@turnout/core";
 import { eventObject, sendEvent, type EventSender, type EventSource } from "./event-sending.ts";
 
 /** Between two events about the same matter, in ms: what happens meanwhile is told by the last of it. */
@@ -11,7 +11,8 @@ const WAITING_MAX = 1_000;
 
 interface Waiting {
   readonly event: ProxyEvent;
-  readonly atNs: bigint;
+  /** By the clock's `nowMs`. */
+  readonly atMs: number;
   readonly count: number;
 }
 
@@ -25,7 +26,8 @@ export class EventQueue {
   readonly #waiting = new Map<string, Waiting>();
   /** When an event about a matter was sent last, in ms; only of the last minute. */
   readonly #sentMs = new Map<string, number>();
-  #lastNs = 0n;
+  /** How many were sent. */
+  #sent = 0;
   #leftOut = 0;
   #isRefusedToldOf = false;
   #isRunning = false;
@@ -46,10 +48,7 @@ export class EventQueue {
       this.#leftOut++;
       return;
     }
-    const nowNs = BigInt(Math.floor(this.#clock.nowMs())) * 1_000_000n;
-    // Names are made of it, and two events of one moment need two.
-    this.#lastNs = nowNs > this.#lastNs ? nowNs : this.#lastNs + 1n;
-    this.#waiting.set(key, { event, atNs: this.#lastNs, count: (before?.count ?? 0) + 1 });
+    this.#waiting.set(key, { event, atMs: this.#clock.nowMs(), count: (before?.count ?? 0) + 1 });
     this.#wake();
   }
 
@@ -97,9 +96,11 @@ export class EventQueue {
     return undefined;
   }
 
-  async #send({ event, atNs, count }: Waiting, sender: EventSender, log: Log, signal: AbortSignal): Promise<void> {
+  async #send({ event, atMs, count }: Waiting, sender: EventSender, log: Log, signal: AbortSignal): Promise<void> {
     // First, because a long note is cut.
     const note = count === 1 ? event.note : `${count} of these since the last event, the last one: ${event.note}`;
+    // Names are made of it, and two events of one millisecond need two.
+    const atNs = BigInt(Math.floor(wallMs(this.#clock, atMs))) * 1_000_000n + BigInt(this.#sent++ % 1_000_000);
     const error = await sendEvent(eventObject(this.#source, { ...event, note }, atNs), event.service?.namespace, sender, signal);
     if (signal.aborted) return;
     if (this.#leftOut > 0) log.info("too many events at once; some were left out", { count: this.#leftOut });

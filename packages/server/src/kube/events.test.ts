@@ -89,6 +89,16 @@ it("what happens in one moment has different names, and one that no object may h
   for (const name of names) expect(name.length).toBeLessThanOrEqual(253);
 });
 
+it("an event's time is as the wall clock is set when it is sent: it may have been set since", async () => {
+  const still = new ManualClock();
+  const events = queueWith({ ...WARNING, note: "before" }, still);
+  still.advance(1_000);
+  still.aheadMs = Date.UTC(2026, 10, 27, 12);
+  await run.follow(api, {}, { events, clock: still });
+  await eventually(() => api.objects("Event").length === 1);
+  expect(api.objects("Event")[0]?.["eventTime"]).toBe("2026-11-27T12:00:00.000000Z");
+});
+
 it("one event about a matter is sent each minute, the last of more; other matters don't wait for it", async () => {
   const still = new ManualClock();
   const events = queueWith({ ...WARNING, note: "nft (pid 7)" }, still);

@@ -1,7 +1,7 @@
 import type { Agent, ClientRequest, IncomingMessage } from "node:http";
 import https from "node:https";
 import type { RestClientMetrics } from "@turnout/client/daemon";
-import { ProxyError, type Clock } from "@turnout/core";
+import { type Clock, ProxyError, wallMs } from "@turnout/core";
 import { errnoOf } from "../source/cached-file.ts";
 import { AccessMeter } from "./access-meter.ts";
 import type { KubeAccess, KubeEndpoint, TlsMaterial } from "./kube-access.ts";
@@ -95,7 +95,7 @@ class HttpKubeClient implements KubeClient {
       return unreachable(error);
     });
     if ("kind" in endpoint) return endpoint;
-    this.#accessMeter.given(endpoint, clock.nowMs());
+    this.#accessMeter.given(endpoint, wallMs(clock));
     const { body, idleMs, isWatch = false } = request;
     const message = { path: request.path, body: body === undefined ? undefined : Buffer.from(JSON.stringify(body)) };
     const verb = message.body === undefined ? "GET" : "POST";

@@ -13,7 +13,7 @@ beforeEach(async () => {
   run = await KubeRun.create();
   api = await createApiServer();
   api.apply(service("cart"));
-  metrics = new Metrics({ nowMs: () => Date.now(), version: "0.1.0" });
+  metrics = new Metrics({ clock: { nowMs: () => Date.now() }, version: "0.1.0" });
 });
 
 afterEach(async () => {

@@ -82,11 +82,17 @@ export class TestClock implements Clock {
 
 /** A clock for tests that stands still until it is moved. */
 export class ManualClock implements Clock {
+  /** How far the wall clock is ahead. */
+  aheadMs = 0;
   #nowMs = 0;
   readonly #sleepers = new Set<() => void>();
 
   nowMs(): number {
     return this.#nowMs;
+  }
+
+  wallMs(): number {
+    return this.#nowMs + this.aheadMs;
   }
 
   sleep(ms: number, signal: AbortSignal): Promise<void> {

@@ -5,6 +5,7 @@ import { eligibilityOf } from "../../api/eligibility.ts";
 import { healthReply, judge, HealthTransitions, serviceHealthReply, unhealthyReason, type SyncProgress } from "./health.ts";
 
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5, 6);
+const CLOCK = { nowMs: () => NOW };
 const PERIOD = 30_000;
 
 function node(overrides: Partial<Node> = {}): Node {
@@ -84,7 +85,7 @@ describe("healthReply", () => {
     ["/livez, all well", good, undefined, 200, { healthy: true }],
     ["/livez, syncing is stuck", bad, undefined, 503, { healthy: false }],
   ])("%s", (_name, report, eligibility, status, body) => {
-    const reply = healthReply(report, eligibility, NOW);
+    const reply = healthReply(report, eligibility, CLOCK);
     const parsed = JSON.parse(reply.body) as Record<string, unknown>;
     expect(reply.status).toBe(status);
     expect(parsed).toMatchObject(body);
@@ -92,11 +93,20 @@ describe("healthReply", () => {
     expect(reply.headers).toEqual({ "Content-Type": "application/json", "X-Content-Type-Options": "nosniff" });
   });
 
+  test("times are as the wall clock is set now", () => {
+    const ahead = { nowMs: () => NOW, wallMs: () => NOW + 7_200_000 };
+    expect(JSON.parse(healthReply(good, leaving, ahead).body)).toMatchObject({
+      currentTime: new Date(NOW + 7_200_000).toISOString(),
+      lastUpdated: new Date(NOW + 7_199_000).toISOString(),
+      status: { IPv4: { lastUpdated: new Date(NOW + 7_199_000).toISOString() } },
+    });
+  });
+
   test("with 200 lastUpdated is now, with 503 the newest sync", () => {
     const now = new Date(NOW).toISOString();
     const synced = new Date(NOW - 1_000).toISOString();
-    expect(JSON.parse(healthReply(good, eligible, NOW).body)).toMatchObject({ lastUpdated: now, currentTime: now });
-    expect(JSON.parse(healthReply(good, leaving, NOW).body)).toMatchObject({
+    expect(JSON.parse(healthReply(good, eligible, CLOCK).body)).toMatchObject({ lastUpdated: now, currentTime: now });
+    expect(JSON.parse(healthReply(good, leaving, CLOCK).body)).toMatchObject({
       lastUpdated: synced,
       status: { IPv4: { lastUpdated: synced, healthy: true } },
     });

@@ -1,7 +1,7 @@
-import type { IPFamily, Log } from "@turnout/core";
+import { wallMs, type ClockReading, type IPFamily, type Log } from "@turnout/core";
 import type { Eligibility } from "../../api/eligibility.ts";
 
-/** What one family's sync loop tells about itself; times in ms since the epoch. */
+/** What one family's sync loop reports about itself; times by the clock's `nowMs`. */
 export interface SyncProgress {
   /** When the loop was started; it counts as healthy from then on. */
   readonly startedMs: number;
@@ -74,15 +74,16 @@ function goTime(ms: number | undefined): string {
  * with 200 the top `lastUpdated` is the current time, a compatibility upstream keeps.
  * @source KEP-3836; kube-proxy healthcheck/proxy_health.go
  */
-export function healthReply(report: HealthReport, eligibility: Eligibility | undefined, nowMs: number): Reply {
+export function healthReply(report: HealthReport, eligibility: Eligibility | undefined, clock: ClockReading): Reply {
+  const time = (atMs: number | undefined): string => goTime(atMs === undefined ? undefined : wallMs(clock, atMs));
   const isOK = report.isHealthy && (eligibility?.isEligible ?? true);
   const status = [...report.families].map(([family, health]) => [
     family,
-    { lastUpdated: goTime(health.lastUpdatedMs), healthy: health.isHealthy },
+    { lastUpdated: time(health.lastUpdatedMs), healthy: health.isHealthy },
   ]);
   const body = {
-    lastUpdated: goTime(isOK ? nowMs : report.lastUpdatedMs),
-    currentTime: goTime(nowMs),
+    lastUpdated: time(isOK ? clock.nowMs() : report.lastUpdatedMs),
+    currentTime: time(clock.nowMs()),
     ...(eligibility === undefined ? {} : { nodeEligible: eligibility.isEligible }),
     healthy: report.isHealthy,
     status: Object.fromEntries(status) as Record<string, unknown>,

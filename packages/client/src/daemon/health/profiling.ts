@@ -1,5 +1,5 @@
 import { Session } from "node:inspector/promises";
-import { ProxyError, type Clock } from "@turnout/core";
+import { type Clock, ProxyError, wallMs } from "@turnout/core";
 import type { HttpRequest, Reply } from "./health.ts";
 import type { AnyReply } from "./http.ts";
 
@@ -75,7 +75,7 @@ export class Profiling {
       await this.#clock.sleep(seconds * 1000, this.#signal);
       const { profile } = await session.post("Profiler.stop");
       const { encodeCpuProfile } = await import("./pprof-encoding.ts");
-      return encodeCpuProfile(profile, this.#clock.nowMs());
+      return encodeCpuProfile(profile, wallMs(this.#clock));
     });
   }
 
@@ -86,7 +86,7 @@ export class Profiling {
       await this.#clock.sleep(seconds * 1000, this.#signal);
       const { profile } = await session.post("HeapProfiler.stopSampling");
       const { encodeHeapProfile } = await import("./pprof-encoding.ts");
-      return encodeHeapProfile(profile, HEAP_INTERVAL_BYTES, this.#clock.nowMs());
+      return encodeHeapProfile(profile, HEAP_INTERVAL_BYTES, wallMs(this.#clock));
     });
   }
 }

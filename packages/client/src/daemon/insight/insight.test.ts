@@ -66,6 +66,18 @@ describe("/turnout/status", () => {
     expect([health, issues.count]).toEqual([{ isHealthy: true, isEligible: true, reason: "" }, 0]);
   });
 
+  test("gives times as the wall clock is set now, also those of what was before", async () => {
+    await start();
+    proxy.pushBoth();
+    await pass(5_000);
+    const { nowMs: beforeMs, startedMs, families } = await status();
+    proxy.world.clock.aheadMs = 7_200_000;
+    const after = await status();
+    expect([after.nowMs - beforeMs, after.startedMs - startedMs]).toEqual([7_200_000, 7_200_000]);
+    expect((after.families[0]?.lastSyncMs ?? 0) - (families[0]?.lastSyncMs ?? 0)).toBe(7_200_000);
+    expect((after.families[0]?.inForceSinceMs ?? 0) - (families[0]?.inForceSinceMs ?? 0)).toBe(7_200_000);
+  });
+
   test("tells what decides about its rules besides objects, and that the backend is to count", async () => {
     const allowedAddresses = { externalIPs: [], loadBalancerIPs: undefined };
     const module = { ...toyModule(proxy.kernel), countingOptions: { counters: true } };

@@ -1,3 +1,4 @@
+import { wallMs } from "@turnout/core";
 import { readFile } from "node:fs/promises";
 import { refusal } from "./host-only.ts";
 import { jsonReply, type HttpRequest, type Reply } from "../health/health.ts";
@@ -36,9 +37,10 @@ export const PAGE_ROUTES: Readonly<Record<string, InsightRoute>> = {
     );
     return jsonReply(200, listRows(families, { search: query.get("q") ?? "", after: query.get("after") ?? "" }, new Map(counted)));
   },
-  "/turnout/changes": ({ query }: HttpRequest, { changes }: ProxyView): Reply => {
+  "/turnout/changes": ({ query }: HttpRequest, { changes, clock }: ProxyView): Reply => {
     const since = Number(query.get("since") ?? 0);
-    return jsonReply(200, { newest: changes.newest, changes: changes.since(Number.isSafeInteger(since) ? since : 0) });
+    const after = changes.since(Number.isSafeInteger(since) ? since : 0);
+    return jsonReply(200, { newest: changes.newest, changes: after.map((change) => ({ ...change, atMs: wallMs(clock, change.atMs) })) });
   },
 };
 

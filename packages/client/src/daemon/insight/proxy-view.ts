@@ -1,6 +1,8 @@
 import type {
   Backend,
+  BackendModule,
   Capabilities,
+  ClockReading,
   Context,
   IPFamily,
   Issue,
@@ -8,7 +10,6 @@ import type {
   ProbedHost,
   Refusal,
   ServicePort,
-  BackendModule,
 } from "@turnout/core";
 import type { Eligibility } from "../../api/eligibility.ts";
 import type { RuleSettings } from "./rule-settings.ts";
@@ -20,7 +21,7 @@ import type { CountedRows } from "./service-counts.ts";
 
 /** What somebody else did to our objects, found by comparing. */
 export interface ForeignChange {
-  /** Ms since the epoch. */
+  /** By the clock's `nowMs`. */
   readonly atMs: number;
   /** Who it was, as far as the host tells. */
   readonly who: string;
@@ -34,7 +35,7 @@ export interface OtherProxy {
   readonly backend: string;
   /** For people, e.g. `table ip kube-proxy`. */
   readonly what: string;
-  /** When they were seen first, ms since the epoch. */
+  /** When they were seen first. */
   readonly sinceMs: number;
 }
 
@@ -51,11 +52,11 @@ export interface FamilyView {
   readonly objectCount: number;
   /** It had a Service at some time since the start. */
   readonly hadServices: boolean;
-  /** When the first sync was in force, ms since the epoch; undefined: it isn't. */
+  /** When the first sync was in force; undefined: it isn't. */
   readonly inForceSinceMs: number | undefined;
-  /** When everything that was wanted was last in force, ms since the epoch. */
+  /** When everything that was wanted was last in force. */
   readonly lastSyncMs: number | undefined;
-  /** Since when a change has been waiting, ms since the epoch; undefined: none is. */
+  /** Since when a change has been waiting; undefined: none is. */
   readonly pendingSinceMs: number | undefined;
   /** Rows that are not in force as they should be, and that the host has not refused. */
   readonly waitingRows: readonly string[];
@@ -90,14 +91,15 @@ export interface ProxyView {
   readonly sources: ReadonlyMap<string, string>;
   /** What the probe found. */
   readonly host: Pick<ProbedHost<unknown>, "versions" | "variants"> & { readonly capabilities: Capabilities };
-  /** Ms since the epoch. */
+  /** By the clock's `nowMs`. */
   readonly startedMs: number;
   readonly families: readonly FamilyView[];
   /** What changed last; nothing is noted where nobody can look at it. */
   readonly changes: RecentChanges;
   readonly health: HealthReport;
   readonly eligibility: Eligibility;
-  readonly nowMs: number;
+  /** By whose `nowMs` all times of this are, unless they say otherwise. */
+  readonly clock: ClockReading;
   /** This host's addresses as they are now. */
   readonly hostAddresses: (family: IPFamily) => readonly string[];
   /** Helps to explain packets; absent: nothing does but what is here. */

@@ -4,7 +4,7 @@ import type { ChangeSet, IPFamily, ServicePort } from "@turnout/core";
 export interface RecentChange {
   /** Each has one more than the one before. */
   readonly sequence: number;
-  /** When it was heard of, ms since the epoch. */
+  /** When it was heard of, by the clock's `nowMs`. */
   readonly atMs: number;
   readonly family: IPFamily;
   readonly text: string;

@@ -1,4 +1,4 @@
-import type { IPFamily, Issue, NodeSettings, ProxyError } from "@turnout/core";
+import { type ClockReading, type IPFamily, type Issue, type NodeSettings, type ProxyError, wallMs } from "@turnout/core";
 import type { RuleSettings } from "./rule-settings.ts";
 import { unhealthyReason } from "../health/health.ts";
 import type { FamilyView, ForeignChange, OtherProxy, ProxyView } from "./proxy-view.ts";
@@ -88,7 +88,7 @@ export interface ProxyStatus {
 
 /** Say how a proxy is. Reads only; costs what there are rows. */
 export async function statusOf(proxy: ProxyView, signal: AbortSignal): Promise<ProxyStatus> {
-  const { version, module, host, nodeName, ruleSettings, source, sources, startedMs, nowMs, health, eligibility, families } = proxy;
+  const { version, module, host, nodeName, ruleSettings, source, sources, startedMs, clock, health, eligibility, families } = proxy;
   const settings = families.map(({ context }) => context?.node.settings).find((one) => one !== undefined);
   return {
     kind: "proxy",
@@ -101,8 +101,8 @@ export async function statusOf(proxy: ProxyView, signal: AbortSignal): Promise<P
     ...(settings === undefined ? {} : { settings }),
     ruleSettings,
     sourceTroubles: Object.fromEntries([...sources].filter(([, trouble]) => trouble !== "")),
-    startedMs,
-    nowMs,
+    startedMs: wallMs(clock, startedMs),
+    nowMs: wallMs(clock),
     health: {
       isHealthy: health.isHealthy,
       isEligible: eligibility.isEligible,
@@ -110,14 +110,14 @@ export async function statusOf(proxy: ProxyView, signal: AbortSignal): Promise<P
     },
     families: await Promise.all(
       families.map(async (family) =>
-        familyStatus(family, health.families.get(family.family)?.isHealthy ?? true, await family.counted(signal)),
+        familyStatus(family, health.families.get(family.family)?.isHealthy ?? true, await family.counted(signal), clock),
       ),
     ),
     issues: distinctIssues(families.map((family) => family.issues())),
   };
 }
 
-function familyStatus(view: FamilyView, isHealthy: boolean, counted: CountedRows | undefined): FamilyStatus {
+function familyStatus(view: FamilyView, isHealthy: boolean, counted: CountedRows | undefined, clock: ClockReading): FamilyStatus {
   const { family, rows, objectCount, inForceSinceMs, lastSyncMs, pendingSinceMs, lastError, foreignChange, latency } = view;
   const services = new Set<string>();
   const withExternalIPs = new Set<string>();
@@ -132,13 +132,14 @@ function familyStatus(view: FamilyView, isHealthy: boolean, counted: CountedRows
   }
   const serviceRanges = view.context?.node.serviceCIDRs ?? [];
   const waiting = {
-    sinceMs: pendingSinceMs ?? 0,
+    sinceMs: wallMs(clock, pendingSinceMs ?? 0),
     rows: bounded(pendingSinceMs === undefined ? [] : view.waitingRows),
     ...(lastError === undefined ? {} : { error: lastError.message }),
   };
   const refused = view.refusals.map(({ object, rows: concerned, error, sinceMs }): RefusalStatus => {
-    return { ...(object === undefined ? {} : { object }), rows: concerned, error: errorStatus(error), sinceMs };
+    return { ...(object === undefined ? {} : { object }), rows: concerned, error: errorStatus(error), sinceMs: wallMs(clock, sinceMs) };
   });
+  const otherProxies = view.otherProxies.map((other) => ({ ...other, sinceMs: wallMs(clock, other.sinceMs) }));
   return {
     family,
     isHealthy,
@@ -150,19 +151,23 @@ function familyStatus(view: FamilyView, isHealthy: boolean, counted: CountedRows
     servicesWithExternalIPs: withExternalIPs.size,
     objects: objectCount,
     changeSets: view.changeSets,
-    ...(inForceSinceMs === undefined ? {} : { inForceSinceMs }),
-    ...(lastSyncMs === undefined ? {} : { lastSyncMs }),
+    ...(inForceSinceMs === undefined ? {} : { inForceSinceMs: wallMs(clock, inForceSinceMs) }),
+    ...(lastSyncMs === undefined ? {} : { lastSyncMs: wallMs(clock, lastSyncMs) }),
     ...(pendingSinceMs === undefined ? {} : { waiting }),
     refused: bounded(refused),
-    ...(foreignChange === undefined ? {} : { foreignChange }),
-    ...(view.otherProxies.length === 0 ? {} : { otherProxies: view.otherProxies }),
+    ...(foreignChange === undefined ? {} : { foreignChange: { ...foreignChange, atMs: wallMs(clock, foreignChange.atMs) } }),
+    ...(otherProxies.length === 0 ? {} : { otherProxies }),
     ...(latency === undefined ? {} : { latency }),
-    ...(counted === undefined ? {} : { counted: countedStatus(counted) }),
+    ...(counted === undefined ? {} : { counted: countedStatus(counted, clock) }),
   };
 }
 
-function countedStatus({ busiest, leftOut, readMs }: CountedRows): CountedStatus {
-  return { count: busiest.length + leftOut, first: busiest.slice(0, TOLD_MAX), ...(readMs === undefined ? {} : { readMs }) };
+function countedStatus({ busiest, leftOut, readMs }: CountedRows, clock: ClockReading): CountedStatus {
+  return {
+    count: busiest.length + leftOut,
+    first: busiest.slice(0, TOLD_MAX),
+    ...(readMs === undefined ? {} : { readMs: wallMs(clock, readMs) }),
+  };
 }
 
 function errorStatus({ code, message, hint }: ProxyError): RefusalStatus["error"] {

@@ -1,5 +1,5 @@
 import { ProxyError } from "@turnout/core";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { toyEndpoint, toyRow } from "../../test-support/toys.ts";
 import { Metrics } from "./metrics.ts";
 import { countNoLocalEndpoints } from "./row-metrics.ts";
@@ -7,8 +7,14 @@ import { countNoLocalEndpoints } from "./row-metrics.ts";
 let made: Metrics | undefined;
 afterEach(() => made?.close());
 
+/** By the clock of the tests; the wall clock is `aheadMs` ahead of it. */
+let nowMs = 0;
+let aheadMs = 0;
+beforeEach(() => ([nowMs, aheadMs] = [0, 0]));
+
 function make(): Metrics {
-  made = new Metrics({ nowMs: () => 5_000, version: "0.1.0" });
+  made = new Metrics({ clock: { nowMs: () => nowMs, wallMs: () => nowMs + aheadMs }, version: "0.1.0" });
+  nowMs = 5_000;
   return made;
 }
 
@@ -143,9 +149,9 @@ test("a sync is counted", async () => {
       'kubeproxy_sync_partial_proxy_rules_duration_seconds_sum{ip_family="IPv6"} 0.25',
       'kubeproxy_sync_proxy_rules_duration_seconds_count{ip_family="IPv6"} 2',
       'kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv6"} 3',
-      // The second trigger lies in the future: a node's clock may be behind; it counts as no time at all.
+      // The second trigger lies in the future: one of the clocks is wrong.
       'kubeproxy_network_programming_duration_seconds_sum{ip_family="IPv6"} 2',
-      'kubeproxy_network_programming_duration_seconds_count{ip_family="IPv6"} 2',
+      'kubeproxy_network_programming_duration_seconds_count{ip_family="IPv6"} 1',
       "kubeproxy_sync_proxy_rules_service_changes_pending 0",
       "kubeproxy_sync_proxy_rules_service_changes_total 1",
       "kubeproxy_sync_proxy_rules_endpoint_changes_total 1",
@@ -166,6 +172,54 @@ test("a sync is counted", async () => {
       'turnout_object_issues_total{kind="Node"} 0',
     ]),
   );
+});
+
+const SYNCED = {
+  family: "IPv4",
+  full: false,
+  durationMs: 1,
+  put: 0,
+  removed: 0,
+  deferred: 0,
+  drifted: 0,
+  driftedSome: [],
+  mended: false,
+  objects: 0,
+} as const;
+
+test("times are as the wall clock is set when they are read, also when it was set after what they are of", async () => {
+  const metrics = make();
+  metrics.watchRows("IPv4", () => []);
+  metrics.heard("Service");
+  metrics.synced({ ...SYNCED, triggersMs: [], atMs: 4_000 });
+  const times = async (): Promise<readonly string[]> => (await lines(metrics)).filter((line) => /^\w+_timestamp_seconds\{/.test(line));
+  const at = (offset: number): readonly string[] => [
+    `kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv4"} ${4 + offset}`,
+    `kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds{ip_family="IPv4"} ${5 + offset}`,
+    `turnout_source_last_heard_timestamp_seconds{kind="Service"} ${5 + offset}`,
+  ];
+  expect(await times()).toEqual(expect.arrayContaining([...at(0)]));
+  aheadMs = 1_795_000_000_000;
+  expect(await times()).toEqual(expect.arrayContaining([...at(1_795_000_000)]));
+});
+
+/** 2026-11-27 in ms since the epoch. */
+const TODAY_MS = 1_795_737_600_000;
+
+test.each([
+  ["a change of a second ago", TODAY_MS, 59_000, 1],
+  ["one of the moment in which the process began", TODAY_MS, 0, 60],
+  ["one in the future: this clock or the other one is wrong", TODAY_MS, 60_001, undefined],
+  ["one from before the process began", TODAY_MS, -1, undefined],
+  ["one of today by a clock that stands in 1970", 0, TODAY_MS + 59_000, undefined],
+  ["one of years ago by a clock in the future", TODAY_MS + 28e9, 59_000 - 28e9, undefined],
+])("the time to program a change is not measured where it is impossible: %s", async (_name, startMs, triggerMs, seconds) => {
+  const metrics = make();
+  aheadMs = startMs;
+  metrics.synced({ ...SYNCED, triggersMs: [startMs + triggerMs], atMs: 60_000 });
+  const found = (await lines(metrics)).filter((line) => /^kubeproxy_network_programming_duration_seconds_(?:sum|count)/.test(line));
+  const of = (what: string, value: number): string => `kubeproxy_network_programming_duration_seconds_${what}{ip_family="IPv4"} ${value}`;
+  expect(found).toEqual(seconds === undefined ? [] : [of("sum", seconds), of("count", 1)]);
 });
 
 test.each([

@@ -1,4 +1,4 @@
-import type { IPFamily, ObjectKind, ServicePort, SyncObserver } from "@turnout/core";
+import type { ClockReading, IPFamily, ObjectKind, ServicePort, SyncObserver } from "@turnout/core";
 import type { Reply } from "../health/health.ts";
 import { BackendMetrics, type ReadBackend } from "./backend-metrics.ts";
 import { registerChanges } from "./change-metrics.ts";
@@ -21,8 +21,7 @@ import { registerSyncs } from "./sync-metrics.ts";
 
 /** What the metrics of a process are made with. */
 export interface MetricsOptions {
-  /** Ms since the epoch. */
-  readonly nowMs: () => number;
+  readonly clock: ClockReading;
   /** Turnout's version, e.g. `0.1.0`. */
   readonly version: string;
   /** The feature gates as they stand; default: none. */
@@ -44,7 +43,7 @@ export class Metrics implements SyncObserver {
   readonly #changes = registerChanges(this.#set);
   readonly #watchRows = registerRows(this.#set);
   readonly #sources = new Map<string, string>();
-  readonly #nowMs: () => number;
+  readonly #clock: ClockReading;
 
   /** Turnout's version, e.g. `0.1.0`. */
   readonly version: string;
@@ -68,15 +67,15 @@ export class Metrics implements SyncObserver {
   /** Note that the API server said something of a kind of objects. */
   readonly heard: (kind: ObjectKind) => void;
 
-  constructor({ nowMs, version, features = () => [], readText }: MetricsOptions) {
-    this.#nowMs = nowMs;
+  constructor({ clock, version, features = () => [], readText }: MetricsOptions) {
+    this.#clock = clock;
     this.version = version;
     const { arch, platform, version: runtime } = process;
     registerComponent(this.#set, { version, arch, platform, runtime }, features);
-    this.heard = registerHeard(this.#set, nowMs);
-    this.restClient = registerRestClient(this.#set, nowMs);
+    this.heard = registerHeard(this.#set, clock);
+    this.restClient = registerRestClient(this.#set, clock);
     const others = registerOthers(this.#set);
-    this.#parts = [registerSyncs(this.#set), this.#changes, registerObjects(this.#set), registerFlows(this.#set), others];
+    this.#parts = [registerSyncs(this.#set, clock), this.#changes, registerObjects(this.#set), registerFlows(this.#set), others];
     this.otherProxies = others.note;
     registerConntrack(this.#set, readText);
     registerSource(this.#set, () => this.#sources);
@@ -111,7 +110,7 @@ export class Metrics implements SyncObserver {
   /** Say where a family's rows are read from when metrics are asked for; also notes the start of its loop. */
   watchRows(family: IPFamily, rows: () => Iterable<ServicePort>): void {
     this.#watchRows(family, rows);
-    for (const part of this.#parts) part.queued?.({ family, atMs: this.#nowMs() });
+    for (const part of this.#parts) part.queued?.({ family, atMs: this.#clock.nowMs() });
     for (const part of this.#parts) part.started?.(family);
   }
 

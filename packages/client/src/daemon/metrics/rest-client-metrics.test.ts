@@ -7,7 +7,7 @@ let set: MetricSet;
 let told: RestClientMetrics;
 beforeEach(() => {
   set = new MetricSet();
-  told = registerRestClient(set, () => 1_000);
+  told = registerRestClient(set, { nowMs: () => 1_000 });
 });
 afterEach(() => set.close());
 

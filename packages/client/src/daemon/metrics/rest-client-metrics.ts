@@ -1,3 +1,4 @@
+import { wallMs, type ClockReading } from "@turnout/core";
 import type { MetricSet } from "./metric-set.ts";
 
 /** A request to the API server, as metrics name it. */
@@ -49,10 +50,10 @@ const HOST = ["verb", "host"] as const;
 /**
  * Register what is counted of requests to the API server, and get what hears of them.
  *
- * @param nowMs the time, ms since the epoch: a certificate's remaining life is asked for at each scrape
+ * @param clock a certificate's remaining life is asked for at each scrape
  * @source component-base v0.36.3 metrics/prometheus/restclient/metrics.go: names, HELP, labels, buckets
  */
-export function registerRestClient(set: MetricSet, nowMs: () => number): RestClientMetrics {
+export function registerRestClient(set: MetricSet, clock: ClockReading): RestClientMetrics {
   const results = set.counter(
     "rest_client_requests_total",
     "[ALPHA] Number of HTTP requests, partitioned by status code, method, and host.",
@@ -87,7 +88,7 @@ export function registerRestClient(set: MetricSet, nowMs: () => number): RestCli
       if (responseBytes !== undefined) sizes.response.observe({ verb, host }, responseBytes);
     },
     throttled: ({ verb, host }, durationMs) => limiter.observe({ verb, host }, durationMs / 1000),
-    ...registerPlugin(set, nowMs),
+    ...registerPlugin(set, clock),
     ...registerTransport(set),
   };
 }
@@ -99,7 +100,7 @@ function codeOf(status: number | undefined): string {
 
 type PluginMetrics = Pick<RestClientMetrics, "pluginCalled" | "pluginCertificateExpires" | "pluginCertificateRotated">;
 
-function registerPlugin(set: MetricSet, nowMs: () => number): PluginMetrics {
+function registerPlugin(set: MetricSet, clock: ClockReading): PluginMetrics {
   const calls = set.counter(
     "rest_client_exec_plugin_call_total",
     "[ALPHA] Number of calls to an exec plugin, partitioned by the type of event encountered (no_error, plugin_execution_error, plugin_not_found_error, client_internal_error) and an optional exit code. The exit code will be set to 0 if and only if the plugin call was successful.",
@@ -111,7 +112,7 @@ function registerPlugin(set: MetricSet, nowMs: () => number): PluginMetrics {
     "rest_client_exec_plugin_ttl_seconds",
     "[ALPHA] Gauge of the shortest TTL (time-to-live) of the client certificate(s) managed by the auth exec plugin. The value is in seconds until certificate expiry (negative if already expired). If auth exec plugins are unused or manage no TLS certificates, the value will be +INF.",
     [],
-    () => [[{}, expiresMs === undefined ? Infinity : (expiresMs - nowMs()) / 1000]],
+    () => [[{}, expiresMs === undefined ? Infinity : (expiresMs - wallMs(clock)) / 1000]],
   );
   const rotation = set.histogram(
     "rest_client_exec_plugin_certificate_rotation_age",

@@ -1,10 +1,16 @@
-import { ERROR_CODES } from "@turnout/core";
+import { ERROR_CODES, wallMs, type ClockReading, type IPFamily } from "@turnout/core";
 import { PROGRAMMING_BUCKETS, SYNC_BUCKETS } from "./buckets.ts";
 import { FAMILY, type FamilyMetrics } from "./family-metrics.ts";
 import type { MetricSet } from "./metric-set.ts";
 
-/** Register how long syncs take, when they were, and why they failed. */
-export function registerSyncs(set: MetricSet): FamilyMetrics {
+/**
+ * Register how long syncs take, when they were, and why they failed.
+ *
+ * Edges: a trigger is another machine's time. Where it is in the future, or before this process began, one of the clocks is wrong or the change was not made
+ * here: nothing is measured.
+ */
+export function registerSyncs(set: MetricSet, clock: ClockReading): FamilyMetrics {
+  const startedMs = clock.nowMs();
   const histogram = (name: string, help: string) => set.histogram(name, help, FAMILY, SYNC_BUCKETS);
   const duration = histogram("kubeproxy_sync_proxy_rules_duration_seconds", "[ALPHA] SyncProxyRules latency in seconds");
   const full = histogram("kubeproxy_sync_full_proxy_rules_duration_seconds", "[ALPHA] SyncProxyRules latency in seconds for full resyncs");
@@ -12,15 +18,17 @@ export function registerSyncs(set: MetricSet): FamilyMetrics {
     "kubeproxy_sync_partial_proxy_rules_duration_seconds",
     "[ALPHA] SyncProxyRules latency in seconds for partial resyncs",
   );
-  const lastSync = set.gauge(
+  const lastSync = registerTime(
+    set,
+    clock,
     "kubeproxy_sync_proxy_rules_last_timestamp_seconds",
     "[ALPHA] The last time proxy rules were successfully synced",
-    FAMILY,
   );
-  const lastQueued = set.gauge(
+  const lastQueued = registerTime(
+    set,
+    clock,
     "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds",
     "[ALPHA] The last time a sync of proxy rules was queued",
-    FAMILY,
   );
   const programming = set.histogram(
     "kubeproxy_network_programming_duration_seconds",
@@ -34,19 +42,29 @@ export function registerSyncs(set: MetricSet): FamilyMetrics {
     started: (family) => {
       for (const code of ERROR_CODES) failures.inc({ ip_family: family, code }, 0);
     },
-    queued: ({ family, atMs }) => lastQueued.set({ ip_family: family }, atMs / 1000),
+    queued: ({ family, atMs }) => void lastQueued.set(family, atMs),
     synced: (event) => {
       const labels = { ip_family: event.family };
       duration.observe(labels, event.durationMs / 1000);
       (event.full ? full : partial).observe(labels, event.durationMs / 1000);
       // What was deferred is waiting yet.
-      if (event.deferred === 0) lastSync.set(labels, event.atMs / 1000);
-      // A trigger is told by another machine's clock, which may be ahead of ours.
-      for (const triggerMs of event.triggersMs) programming.observe(labels, Math.max(0, event.atMs - triggerMs) / 1000);
+      if (event.deferred === 0) lastSync.set(event.family, event.atMs);
+      const [syncedMs, longestMs] = [wallMs(clock, event.atMs), event.atMs - startedMs];
+      const tookMs = event.triggersMs.map((triggerMs) => syncedMs - triggerMs).filter((ms) => ms >= 0 && ms <= longestMs);
+      for (const ms of tookMs) programming.observe(labels, ms / 1000);
     },
     failed: (event) => {
       duration.observe({ ip_family: event.family }, event.durationMs / 1000);
       failures.inc({ ip_family: event.family, code: event.error.code });
     },
   };
+}
+
+/** Register a time of each family; it is kept by the clock that is never set, and given as the wall clock is at the scrape. */
+function registerTime(set: MetricSet, clock: ClockReading, name: string, help: string): Map<IPFamily, number> {
+  const timesMs = new Map<IPFamily, number>();
+  set.computed("gauge", name, help, FAMILY, () =>
+    [...timesMs].map(([family, atMs]) => [{ ip_family: family }, wallMs(clock, atMs) / 1000] as const),
+  );
+  return timesMs;
 }

@@ -92,7 +92,7 @@ async function runWith<H, K extends KernelObject, S>(
   const { nodeName, settings, bindAddress } = config;
   const version = `${env.name} ${env.version}`;
   log.info(`${env.name} starts`, { version: env.version, api: flags.api, node: nodeName });
-  const metrics = new Metrics({ nowMs: () => clock.nowMs(), version: env.version, features: () => config.features });
+  const metrics = new Metrics({ clock, version: env.version, features: () => config.features });
   const link = await openNodeLink({
     target: flags.api,
     tls: flags.tls,

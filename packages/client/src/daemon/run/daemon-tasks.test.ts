@@ -17,7 +17,7 @@ afterEach(async () => {
 /** Serve with this configuration; resolves to what asks it. */
 async function serve(overrides: Partial<RunConfig> = {}): Promise<(path: string, init?: RequestInit) => Promise<Response>> {
   const [port, abort] = [await freePort(), new AbortController()];
-  const metrics = new Metrics({ nowMs: () => 1, version: "0.1.0" });
+  const metrics = new Metrics({ clock: { nowMs: () => 1 }, version: "0.1.0" });
   const config = toyConfig({ metricsBindAddress: { ip: "127.0.0.1", port }, ...overrides });
   const health = () => ({ isHealthy: true, lastUpdatedMs: undefined, families: new Map() });
   const world = toyWorld();

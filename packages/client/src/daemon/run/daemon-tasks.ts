@@ -1,4 +1,4 @@
-import { ProxyError, type IPFamily, type World } from "@turnout/core";
+import { type IPFamily, ProxyError, type World, wallMs } from "@turnout/core";
 import type { Eligibility } from "../../api/eligibility.ts";
 import type { BindAddress } from "../config/bind-address.ts";
 import type { RunConfig } from "../config/run-config.ts";
@@ -39,7 +39,7 @@ export async function serveHealth(options: DaemonTaskOptions, signal: AbortSigna
     probe(`/${path}`, log, () => {
       const healthNow = health();
       const eligibleNow = eligible();
-      const reply = healthReply(healthNow, eligibleNow, clock.nowMs());
+      const reply = healthReply(healthNow, eligibleNow, clock);
       metrics.probed(path, reply.status);
       return { reply, reason: unhealthyReason(healthNow, eligibleNow) };
     });
@@ -92,8 +92,8 @@ export async function serveMetrics(options: DaemonTaskOptions, signal: AbortSign
   const statusz = (request: HttpRequest): Reply =>
     statuszReply(
       {
-        startedMs: performance.timeOrigin,
-        nowMs: performance.timeOrigin + performance.now(),
+        startedMs: wallMs(world.clock) - performance.now(),
+        nowMs: wallMs(world.clock),
         runtimeVersion: process.version,
         version: metrics.version,
         // Of Kubernetes' effective versions only the two first numbers are told.

@@ -242,7 +242,7 @@ function daemonTasks<H, K extends KernelObject, S>(
     changes,
     health: health(),
     eligibility: eligibility(),
-    nowMs: world.clock.nowMs(),
+    clock: world.clock,
     hostAddresses,
     why,
   });
