@@ -40,7 +40,7 @@ it("a client outside goes to endpoints on this node alone under the Local policy
   const { walk, tried, renderings } = await trialOf("nft", {});
   expect(fateText(walk!.fate)).toBe("to 10.1.1.2:8080");
   expect(walk?.steps.map(({ rule }) => rule)).toContain("R-30");
-  expect(tried?.path.at(-1)).toContain("nat-postrouting");
+  expect(tried?.path.at(-1)).toContain("mark-postrouting");
   expect(renderings.map(({ family }) => family)).toEqual(["IPv4", "IPv6"]);
   const pod = await trialOf("nft", { from: "10.1.1.9" });
   expect(fateText(pod.walk!.fate)).toBe("to 10.1.1.2:8080 or 10.1.2.2:8080");

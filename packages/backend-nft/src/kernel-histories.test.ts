@@ -173,11 +173,11 @@ describe("R-58 random histories on a real kernel", needs("root", "netns", "nft>=
     const [before, foreign] = [host.own(), host.foreign()];
     host.setFault({ when, afterChanges: 1 });
     await session.commit(["add chain ip turnout layout-0"], signal);
-    await expect(session.commit(["add chain ip turnout layout-3"], signal)).rejects.toMatchObject({
+    await expect(session.commit(["add chain ip turnout layout-4"], signal)).rejects.toMatchObject({
       name: "ProxyError",
       code: "tool_failed",
     });
-    const chains = ["layout-0", ...(isDone ? ["layout-3"] : [])];
+    const chains = ["layout-0", ...(isDone ? ["layout-4"] : [])];
     expect(
       host
         .own()

@@ -237,6 +237,30 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
     expect(proxy.ledger.delta(0)).toMatchObject({ put: [], remove: [] });
   });
 
+  it("replaces a table of the layout before, with nat chains at other programs' priorities, in one transaction", async () => {
+    const first = new Proxy(backends.IPv4, "IPv4");
+    first.want(SHOWCASE);
+    await first.sync();
+    const base = async (): Promise<readonly string[]> =>
+      (await nft("list", "chains", "ip")).match(/type \w+ hook .*(?=;.*;)/g)?.toSorted() ?? [];
+    const whole = await base();
+    await nft("delete chain ip turnout mark-postrouting; delete chain ip turnout layout-4; add chain ip turnout layout-3");
+    for (const [hook, priority] of [
+      ["prerouting", -100],
+      ["output", -100],
+      ["postrouting", 100],
+    ] as const)
+      await nft(`delete chain ip turnout nat-${hook}; add chain ip turnout nat-${hook} { type nat hook ${hook} priority ${priority}; }`);
+    const second = new Proxy(open("IPv4"), "IPv4");
+    second.want(SHOWCASE);
+    await second.adopt();
+    expect(second.backend.plan(second.ledger.delta(Date.now())).steps).toHaveLength(1);
+    await second.sync();
+    expect(await base()).toEqual(whole);
+    await second.adopt();
+    expect(second.ledger.delta(0)).toMatchObject({ put: [], remove: [] });
+  });
+
   it("gives up an nft that hangs, and goes on with another", async () => {
     const pids: (number | undefined)[] = [];
     const noted = (...args: Parameters<World["exec"]["open"]>): ReturnType<World["exec"]["open"]> => {

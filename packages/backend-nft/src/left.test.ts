@@ -95,7 +95,7 @@ describe("what a commit has left of ours", () => {
     ["a chain that came", [{ ...rule("made", "x"), kind: "chain" }]],
     ["a set that went", [{ ...rule("deleted", "services"), kind: "set" }]],
     ["a table that went and came", [table("deleted"), table("made")]],
-    ["a rule that says which layout this is", [rule("made", "layout-3")]],
+    ["a rule that says which layout this is", [rule("made", "layout-4")]],
     ["an element of a set that isn't ours", [elements("deleted", "mine", "00")]],
     ["a key of another layout", [elements("deleted", "services", "0a600001")]],
     ["a protocol that isn't ours", [elements("deleted", "nodeports", "01000000 75300000")]],

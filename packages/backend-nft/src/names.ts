@@ -6,7 +6,7 @@ import type { IPFamily } from "@turnout/core/backend";
 export const TABLE = "turnout";
 
 /** Version of the maps, sets and base chains; a table of another version is replaced as a whole. */
-export const LAYOUT_VERSION = "3";
+export const LAYOUT_VERSION = "4";
 
 /** What the layout is called with the sets that count; a table that is to count, and doesn't, is replaced as a whole. */
 export function layoutName(isCounting: boolean): string {

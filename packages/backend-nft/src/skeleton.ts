@@ -7,11 +7,17 @@ import { endpointMap, PROTOCOLS } from "./objects.ts";
 import type { ChainObject, NftObject } from "./objects.ts";
 import type { NftFacts, NftOptions } from "./options.ts";
 
-/** Base chains: where the kernel calls in. The priorities are nft's dstnat, srcnat and filter. */
+/**
+ * Base chains: where the kernel calls in. All nat chains of a hook run inside one hook of the kernel's, at dstnat (-100) or srcnat (100), and the first
+ * that translates ends it. Priorities order them only among themselves: ours come before those at dstnat and srcnat, such as iptables', whichever
+ * program made its chains first (docs/adr/0076-nat-chains-before-others.md).
+ */
 export const BASE_CHAINS: Readonly<Record<string, string>> = {
-  "nat-prerouting": "type nat hook prerouting priority -100",
-  "nat-output": "type nat hook output priority -100",
-  "nat-postrouting": "type nat hook postrouting priority 100",
+  "nat-prerouting": "type nat hook prerouting priority -101",
+  "nat-output": "type nat hook output priority -101",
+  "nat-postrouting": "type nat hook postrouting priority 99",
+  // Behind all nat chains, also for packets of which another program's rule has rewritten the source.
+  "mark-postrouting": "type filter hook postrouting priority 101",
   "filter-forward": "type filter hook forward priority 0",
   "filter-output": "type filter hook output priority 0",
   // Behind translation, and where each packet of a flow comes by first.
@@ -63,9 +69,10 @@ function skeletonChains(node: Context<NftFacts>["node"], answersOnAll: boolean, 
     chain("nat-prerouting", ["goto dispatch"]),
     chain("nat-output", ["goto dispatch"]),
     chain("nat-postrouting", [
-      `meta mark and ${bit} == ${bit} meta mark set meta mark xor ${bit} masquerade fully-random`,
+      `meta mark and ${bit} == ${bit} masquerade fully-random`,
       `ct status dnat ${ip} saddr . ${ip} daddr @hairpin masquerade fully-random`,
     ]),
+    chain("mark-postrouting", [`meta mark and ${bit} == ${bit} meta mark set meta mark xor ${bit}`]),
     chain("filter-forward", unclaimed),
     // What the host sends to an address of its own (a node-local DNS cache has a cluster IP) is answered by itself.
     chain(

@@ -30,7 +30,7 @@ function wordsOf(statement: string): readonly string[] {
 
 const STRAY_WORDS =
   "{ } ; , : . @services @cluster-ips @nope drop accept return goto jump ip ip6 turnout nope 0 1 80 65536 4294967296 10.96.0.1 10.96.0.0/16 " +
-  'fd00:96::1 tcp udp 6 dport daddr "x" "y*" comment timeout 50m add delete element rule chain mod offset refuse layout-3 ! == != - and map vmap';
+  'fd00:96::1 tcp udp 6 dport daddr "x" "y*" comment timeout 50m add delete element rule chain mod offset refuse layout-4 ! == != - and map vmap';
 
 /** Break a transaction in one place, as a hand that slips, or a backend with a fault, would. */
 export function mutate(statements: readonly string[], others: readonly string[], random: () => number): readonly string[] {

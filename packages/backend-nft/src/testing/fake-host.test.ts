@@ -116,6 +116,53 @@ it.each([
   expect(path.filter((line) => line.includes(`oifname "${link}"`)).map((line) => line.split(":")[0])).toEqual(hooks);
 });
 
+describe("nat", () => {
+  const chain = (name: string, type: string, priority: number, ...rules: readonly string[]): string =>
+    [
+      `add chain ip t ${name} { type ${type} hook prerouting priority ${priority}; }`,
+      ...rules.map((rule) => `add rule ip t ${name} ${rule}`),
+    ].join("; ");
+
+  it("all nat chains of a hook are called at one place, in the order of their priorities, until one translates", () => {
+    const host = createFakeHost();
+    const chains = [
+      chain("nat10", "nat", 10, "counter"),
+      chain("nat50", "nat", -50, "tcp dport 80 dnat to 10.1.1.2:8080"),
+      chain("nat110", "nat", -110, "accept"),
+      chain("filter105", "filter", -105, "counter"),
+      chain("filter99", "filter", -99, "counter"),
+    ];
+    expect(host.nft(`add table ip t; ${chains.join("; ")}\n`).isDone).toBe(true);
+    const { path } = host.trace(packet("IPv4", "client1", "10.96.0.99"), () => 0);
+    const called = path.flatMap((line) => /^prerouting: t (\w+)$/.exec(line)?.[1] ?? []);
+    expect(called).toEqual(["filter105", "nat110", "nat50", "filter99"]);
+  });
+
+  it.each(["before", "after"])(
+    "host ports of another program, made %s the backend's table, don't get what is for Services",
+    async (when) => {
+      const ports = `add table ip t; ${chain("ports", "nat", -100, "tcp dport 80 dnat to 10.1.1.2:8080")}\n`;
+      const host = createFakeHost();
+      if (when === "before") host.nft(ports);
+      await (await openProxy(host.world, "IPv4")).sync(SHOWCASE);
+      if (when === "after") host.nft(ports);
+      const { endpoint } = host.trace(packet("IPv4", "client1", ip("IPv4", 1)), from(0.3));
+      expect(endpoint).toBe("10.1.0.15:8080");
+      expect(host.trace(packet("IPv4", "client1", "10.1.9.9"), from(0.3)).endpoint).toBe("10.1.1.2:8080");
+    },
+  );
+
+  it("clears the mark, also where another program's rule has rewritten the source", async () => {
+    const host = createFakeHost();
+    const early = "add table ip t; add chain ip t early { type nat hook postrouting priority 90; }; add rule ip t early masquerade\n";
+    host.nft(early);
+    await (await openProxy(host.world, "IPv4")).sync(SHOWCASE);
+    const { is, masquerade, path } = host.trace(packet("IPv4", "client1", ip("IPv4", 1)), from(0.3));
+    expect([is, masquerade]).toEqual(["forward", true]);
+    expect(path.join("\n")).not.toContain("postrouting: turnout nat-postrouting");
+  });
+});
+
 describe("faults", () => {
   it.each([
     ["before", 0, false],
@@ -163,7 +210,7 @@ describe("a foreign hand", () => {
     }
   });
 
-  it.each(["delete map ip turnout affinity-endpoints", "delete chain ip turnout nat-prerouting", "delete chain ip turnout layout-3"])(
+  it.each(["delete map ip turnout affinity-endpoints", "delete chain ip turnout nat-prerouting", "delete chain ip turnout layout-4"])(
     "is mended when it could %s",
     async (tampering) => {
       const { host, proxy } = await showcase("IPv4");
@@ -194,7 +241,7 @@ describe("a foreign hand", () => {
     ["add chain ip turnout dispatch", 1],
     ["add set ip turnout cluster-ips { type ipv4_addr; }", 1],
     ["add element ip turnout cluster-ips { 10.96.0.1 }", 0],
-    ["flush chain ip turnout layout-3", 0],
+    ["flush chain ip turnout layout-4", 0],
     ["add element ip turnout cluster-ips { 192.0.2.1 }; delete element ip turnout cluster-ips { 192.0.2.1 }", 1],
     ["add chain ip turnout new; add chain nope nope", 0],
   ])("%s raises the generation by %i", async (text, by) => {

@@ -145,7 +145,7 @@ describe("the fake does what nft does", needs("root", "netns", "nft>=1.0.6"), ()
 
   it("with other people's tables", async () => {
     await twins.start(FOREIGN_RULESET.split("\n"));
-    expect(JSON.parse(twins.host.list())).toHaveProperty("nftables.length", 31);
+    expect(JSON.parse(twins.host.list())).toHaveProperty("nftables.length", 33);
     expect(await twins.difference(true)).toBeUndefined();
   });
 

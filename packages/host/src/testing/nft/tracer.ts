@@ -1,7 +1,8 @@
 import { hostPort } from "@turnout/core";
 import type { Packet, Trace } from "@turnout/conformance";
 import { UPLINK } from "@turnout/conformance";
-import type { Chain, Ruleset, StepResult } from "./ruleset.ts";
+import { inOrder } from "../../nft/hook-order.ts";
+import type { BaseHook, Chain, Ruleset, StepResult } from "./ruleset.ts";
 import type { Hook } from "./hooks.ts";
 import { FOREIGN_BIT } from "../foreign-mark.ts";
 import { Walk } from "./walk.ts";
@@ -73,13 +74,15 @@ function passHook(ruleset: Ruleset, walk: Walk, hook: Hook, withNat: boolean): F
   return "accept";
 }
 
+/** As the kernel calls them: nat chains together, and of those at one priority the one that was made last comes first. */
 function chainsAt({ tables }: Ruleset, family: "ip" | "ip6", hook: Hook): readonly Hooked[] {
-  const found: Hooked[] = [];
+  const order = inOrder(hook);
+  const found: (Hooked & { readonly base: BaseHook })[] = [];
   for (const table of tables.values()) {
     if (table.family !== family) continue;
-    for (const chain of table.chains.values()) if (chain.base?.hook === hook) found.push({ table: table.name, chain });
+    for (const chain of table.chains.values()) if (chain.base?.hook === hook) found.push({ table: table.name, chain, base: chain.base });
   }
-  return found.toSorted((a, b) => (a.chain.base?.priority ?? 0) - (b.chain.base?.priority ?? 0));
+  return found.toReversed().toSorted((one, other) => order(one.base, other.base));
 }
 
 type Final = { readonly verdict: "accept" | "drop" | "reject" };
