@@ -300,9 +300,17 @@ function translationFaults({ external, fromClient, fromPod, gone, iptables }: Gr
     },
     {
       name: "another program redirects first (iptables)",
-      backends: ["nft", "iptables", "ipvs", "userspace"],
+      backends: ["iptables", "ipvs", "userspace"],
       culprits: ["foreign_translation"],
       ask: fromClient,
+      ...iptables(`-t nat -I PREROUTING -d ${external.address}/32 -p tcp --dport 80 -j REDIRECT --to-ports 3128`),
+    },
+    {
+      name: "another program redirects behind ours (iptables), and nothing is wrong",
+      backends: ["nft"],
+      culprits: [],
+      ask: fromClient,
+      connections: "arrive",
       ...iptables(`-t nat -I PREROUTING -d ${external.address}/32 -p tcp --dport 80 -j REDIRECT --to-ports 3128`),
     },
     {

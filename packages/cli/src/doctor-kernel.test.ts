@@ -170,10 +170,30 @@ const CASES: readonly (Situation & { readonly finds: Readonly<Record<string, str
     finds: { "risk not-for-load-balancers": "its name is n1" },
   },
   {
-    name: "portmap, which has a node port first",
+    name: "portmap, whose rules come behind ours",
     before: PORTMAP,
     after: FLUSH_NFT,
+    finds: {},
+  },
+  {
+    name: "portmap, which has a node port first where a process serves",
+    before: PORTMAP,
+    after: FLUSH_NFT,
+    status: {
+      kind: "proxy",
+      backend: "userspace",
+      health: { isHealthy: true, isEligible: true, reason: "" },
+      sourceTroubles: {},
+      families: [{ family: "IPv4", services: 1 }],
+    },
     finds: { "risk translates-first": "nat PREROUTING: CNI-HOSTPORT-DNAT" },
+  },
+  {
+    name: "a chain that translates before ours",
+    before:
+      "nft add table ip mine; nft 'add chain ip mine early { type nat hook prerouting priority -110; }'; nft add rule ip mine early tcp dport 30080 dnat to 10.1.1.5",
+    after: FLUSH_NFT,
+    finds: { "risk translates-first": "chain ip mine early (priority -110)" },
   },
 ];
 

@@ -1,12 +1,10 @@
 import type { Cause } from "@turnout/core";
+import { KUBE_SERVICES } from "./foreign-tables.ts";
 import { orDelete, ruleText, showCommand } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import type { Passage } from "./passage.ts";
 import type { Played } from "./rules/play.ts";
 import type { ForeignChain, ForeignTable } from "./rules/rule.ts";
-
-/** Our chain that serves Services, with iptables. */
-const SERVING = "KUBE-SERVICES";
 
 /** A chain at a hook, and what it did to the packet. */
 export interface PlayedChain {
@@ -24,16 +22,16 @@ export function bypassedCause(chains: readonly PlayedChain[], { at, isAnswer }: 
   const { hasKubeChains = false, isServedAtInput = false, isTranslated } = way;
   if (!hasKubeChains || isServedAtInput || !isTranslated || isAnswer) return undefined;
   const calling = chains.filter(({ base: { hook, rules } }) => hook?.type === "nat" && rules.some(({ actions }) => actions.some(isCall)));
-  if (calling.some(({ played }) => played.skipped.has(SERVING))) return undefined;
+  if (calling.some(({ played }) => played.skipped.has(KUBE_SERVICES))) return undefined;
   for (const { table, base, played } of calling) {
     const rule = played.rule ?? played.returnedBy;
     if (played.is !== "pass" || played.isTranslated || rule === undefined) continue;
     const chain = played.chain ?? base.name;
     return {
       id: "bypassed",
-      says: `${table.name}, chain ${chain}, lets the packet leave ${base.name} before ${SERVING} is asked at ${at}, so nobody translates it${ruleText(rule.text)}`,
+      says: `${table.name}, chain ${chain}, lets the packet leave ${base.name} before ${KUBE_SERVICES} is asked at ${at}, so nobody translates it${ruleText(rule.text)}`,
       show: [showCommand(table, base.name)],
-      mend: `put that rule behind the one that calls ${SERVING}, or leave the Service's addresses and ports out of it`,
+      mend: `put that rule behind the one that calls ${KUBE_SERVICES}, or leave the Service's addresses and ports out of it`,
       ...orDelete(rule),
     };
   }
@@ -41,5 +39,5 @@ export function bypassedCause(chains: readonly PlayedChain[], { at, isAnswer }: 
 }
 
 function isCall(action: ForeignChain["rules"][number]["actions"][number]): boolean {
-  return "chain" in action && action.chain === SERVING;
+  return "chain" in action && action.chain === KUBE_SERVICES;
 }

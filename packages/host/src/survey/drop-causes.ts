@@ -1,9 +1,7 @@
 import type { Cause, UnjudgedRule } from "@turnout/core";
+import { calledAt, DSTNAT } from "../nft/hook-order.ts";
 import type { Doubt, Played } from "./rules/play.ts";
 import type { ForeignChain, ForeignRule, ForeignTable, HookedPacket } from "./rules/rule.ts";
-
-/** Where our nat chains are called in. */
-export const TRANSLATED_AT = -100;
 
 /** Whose chains of network policies these are, by their names. */
 const POLICIES: readonly (readonly [RegExp, string])[] = [
@@ -108,7 +106,7 @@ function mendFor(
   { at, isAnswer, packet, layer, isBySocket = false }: PlayedAt,
 ): Pick<Cause, "mend" | "commands"> {
   const isFiltering =
-    layer === undefined && at !== "ingress" && at !== "egress" && chain.hook !== undefined && chain.hook.priority > TRANSLATED_AT;
+    layer === undefined && at !== "ingress" && at !== "egress" && chain.hook !== undefined && calledAt(at, chain.hook) > DSTNAT;
   if (!isFiltering)
     return rule === undefined
       ? { mend: "accept the packet in that chain, or give it the policy accept" }

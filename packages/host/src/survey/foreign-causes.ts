@@ -1,22 +1,20 @@
 import type { Cause, UnjudgedRule } from "@turnout/core";
+import { calledAt, inOrder, SRCNAT } from "../nft/hook-order.ts";
 import { bypassedCause } from "./bypassed.ts";
 import type { PlayedChain } from "./bypassed.ts";
-import { dropCause, orDelete, ruleText, showCommand, TRANSLATED_AT, unjudgedRule } from "./drop-causes.ts";
-import { isProxyChain } from "./foreign-tables.ts";
+import { dropCause, orDelete, ruleText, showCommand, unjudgedRule } from "./drop-causes.ts";
+import { isProxyChain, KUBE_POSTROUTING, KUBE_SERVICES } from "./foreign-tables.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { hiddenSource } from "./hidden-source.ts";
 import { keptSource } from "./kept-source.ts";
-import { passagesOf } from "./passages.ts";
-import type { Passage } from "./passage.ts";
+import { ownNatPriority, passagesOf } from "./passages.ts";
+import type { Hook, Passage } from "./passage.ts";
 import { strangeSource } from "./strange-source.ts";
 import type { Strange } from "./strange-source.ts";
 import { playChain } from "./rules/play.ts";
-import type { Played } from "./rules/play.ts";
+import type { LeaveOut, Played } from "./rules/play.ts";
 import { isOfBridges } from "./rules/rule.ts";
-import type { ForeignChain, ForeignRule, ForeignTable } from "./rules/rule.ts";
-
-/** Where our nat chains are called in, after the routing decision. */
-const MASQUERADED_AT = 100;
+import type { ForeignChain, ForeignRule, ForeignTable, HookedPacket } from "./rules/rule.ts";
 
 /** Where conntrack takes packets. @source linux netfilter_ipv4.h NF_IP_PRI_CONNTRACK */
 const TRACKED_AT = -200;
@@ -41,15 +39,13 @@ export function foreignFindings(tables: readonly ForeignTable[], way: HookedWay)
   let isTranslated = false;
   for (const passage of passagesOf(way)) {
     const met: PlayedChain[] = [];
-    for (const { table, chain } of chainsAt(tables, passage)) {
-      const marked = way.markBit !== 0 && !passage.isAnswer ? wantedMark(way, passage, mark) : passage.packet.mark;
-      const played = playChain(
-        table,
-        chain,
-        { ...passage.packet, mark: marked, unclearMark: passage.isAnswer ? 0 : unclear & ~(marked ^ mark) },
-        (name) => isLeftOut(way, name),
-      );
-      met.push({ table, base: chain, played });
+    const packetAt = (hook: Hook): HookedPacket => {
+      const marked = way.markBit !== 0 && !passage.isAnswer ? wantedMark(way, passage, hook, mark) : passage.packet.mark;
+      return { ...passage.packet, mark: marked, unclearMark: passage.isAnswer ? 0 : unclear & ~(marked ^ mark) };
+    };
+    for (const one of playedAt(tables, passage, way, packetAt)) {
+      const { table, base: chain, played } = one;
+      met.push(one);
       isTranslated ||= played.isTranslated && isBeforeRoute(passage);
       if (!passage.isAnswer) ({ mark, unclearMark: unclear } = played);
       const strange = passage.isAnswer ? undefined : strangeSource(table, played, way);
@@ -79,9 +75,32 @@ export function foreignFindings(tables: readonly ForeignTable[], way: HookedWay)
   };
 }
 
-/** Service proxies' chains are looked at otherwise; but ours accept what others would drop behind them. */
-function isLeftOut({ hasKubeChains = false }: HookedWay, chain: string): boolean {
-  return isProxyChain(chain) && !(hasKubeChains && chain === "KUBE-FORWARD");
+/** Service proxies' chains are looked at otherwise; but ours accept what others would drop behind them, and where ours translate nat ends. */
+function leftOut({ hasKubeChains = false, isTranslated, isServedAtInput = false, endpoint }: HookedWay): LeaveOut {
+  const isEnd: Readonly<Record<string, boolean>> = { [KUBE_SERVICES]: !isServedAtInput, [KUBE_POSTROUTING]: endpoint.masquerade };
+  return (chain) => {
+    if (!isProxyChain(chain) || (hasKubeChains && chain === "KUBE-FORWARD")) return undefined;
+    return hasKubeChains && isTranslated && isEnd[chain] === true ? "end" : "skip";
+  };
+}
+
+/** Play a packet through the chains of a hook; of the nat chains, until one of them translates. */
+function* playedAt(
+  tables: readonly ForeignTable[],
+  passage: Passage,
+  way: HookedWay,
+  packetAt: (hook: Hook) => HookedPacket,
+): Generator<PlayedChain> {
+  const leaveOut = leftOut(way);
+  let isNatEnded = false;
+  for (const { table, chain, hook } of chainsAt(tables, passage)) {
+    const isNat = hook.type === "nat";
+    if (isNat && isNatEnded) continue;
+    const played = playChain(table, chain, packetAt(hook), leaveOut);
+    isNatEnded ||=
+      isNat && (played.isTranslated || played.source !== undefined || [...played.skipped].some((one) => leaveOut(one) === "end"));
+    yield { table, base: chain, played };
+  }
 }
 
 function isBeforeMasquerade({ at, layer, isAnswer, isLooped = false }: Passage): boolean {
@@ -97,36 +116,41 @@ export function routedMark(tables: readonly ForeignTable[], way: HookedWay): num
   let mark = 0;
   let unclear = 0;
   for (const passage of passagesOf(way).filter(isBeforeRoute))
-    for (const { table, chain } of chainsAt(tables, passage)) {
-      const marked = wantedMark(way, passage, mark);
-      const played = playChain(table, chain, { ...passage.packet, mark: marked, unclearMark: unclear & ~(marked ^ mark) }, isProxyChain);
+    for (const { played } of playedAt(tables, passage, way, (hook) => {
+      const marked = wantedMark(way, passage, hook, mark);
+      return { ...passage.packet, mark: marked, unclearMark: unclear & ~(marked ^ mark) };
+    }))
       ({ mark, unclearMark: unclear } = played);
-    }
   // Ours is set there, whether others look at the packet after that or not.
   const isAsked = way.isTranslated && way.endpoint.masquerade;
   return ((isAsked ? mark | way.markBit : mark) & ~(isAsked ? unclear & ~way.markBit : unclear)) >>> 0;
 }
 
-/** Our own chains ask for masquerade between the hooks of translation. */
-function wantedMark({ endpoint, markBit, isTranslated }: HookedWay, { isPastOurs }: Passage, mark: number): number {
-  return isTranslated && endpoint.masquerade && isPastOurs ? (mark | markBit) >>> 0 : mark;
+/** Our own chains ask for masquerade between the hooks of translation, and clear the bit behind the last of them. */
+function wantedMark(
+  { endpoint, markBit, isTranslated }: HookedWay,
+  { at, isPastOurs, layer, isLooped = false }: Passage,
+  hook: Hook,
+  mark: number,
+): number {
+  if (!isTranslated || !endpoint.masquerade || !isPastOurs) return mark;
+  const isCleared = isLooped || layer !== undefined || at === "egress" || (at === "postrouting" && calledAt(at, hook) > SRCNAT);
+  return (isCleared ? mark & ~markBit : mark | markBit) >>> 0;
 }
 
 function chainsAt(
   tables: readonly ForeignTable[],
   { at, layer, packet, fits }: Passage,
-): readonly { readonly table: ForeignTable; readonly chain: ForeignChain }[] {
-  const found = tables
+): readonly { readonly table: ForeignTable; readonly chain: ForeignChain; readonly hook: Hook }[] {
+  const order = inOrder(at);
+  return tables
     .filter((table) => isOfBridges(table) === (layer === "bridge"))
-    .flatMap((table) => [...table.chains.values()].filter(({ hook }) => hook?.at === at).map((chain) => ({ table, chain })));
-  return found
+    .flatMap((table) => [...table.chains.values()].flatMap((chain) => (chain.hook?.at === at ? [{ table, chain, hook: chain.hook }] : [])))
     .filter(
-      ({ chain: { hook } }) =>
-        hook !== undefined &&
-        (fits?.(hook) ?? true) &&
-        (hook.devices?.includes((at === "egress" ? packet.outDevice : packet.inDevice) ?? "") ?? true),
+      ({ hook }) =>
+        (fits?.(hook) ?? true) && (hook.devices?.includes((at === "egress" ? packet.outDevice : packet.inDevice) ?? "") ?? true),
     )
-    .toSorted((a, b) => (a.chain.hook?.priority ?? 0) - (b.chain.hook?.priority ?? 0));
+    .toSorted((one, other) => order(one.hook, other.hook));
 }
 
 function causesOf(table: ForeignTable, passage: Passage, played: Played, way: HookedWay, base: ForeignChain): readonly Cause[] {
@@ -147,7 +171,7 @@ function causesOf(table: ForeignTable, passage: Passage, played: Played, way: Ho
       ...orDelete(played.by),
     });
   }
-  const isTaken = way.isBySocket === true || way.isForProxy === true || (way.isTranslated && (base.hook?.priority ?? 0) <= TRANSLATED_AT);
+  const isTaken = way.isBySocket === true || way.isForProxy === true || (way.isTranslated && !passage.isPastOurs);
   if (isNat && played.isTranslated && isTaken) {
     const what = takenText(way);
     const says = `${at} ${what}${ruleText(played.by?.text)}`;
@@ -183,17 +207,18 @@ function markCause(tables: readonly ForeignTable[], way: HookedWay): Cause | Str
   let unclear = 0;
   let hasAsked = false;
   let last: { readonly table: ForeignTable; readonly played: Played } | undefined;
+  const ours = { type: "nat", priority: ownNatPriority(way, SRCNAT) } as const;
   for (const passage of passagesOf(way).filter(isBeforeMasquerade)) {
-    for (const { table, chain } of chainsAt(tables, passage)) {
-      const priority = chain.hook?.priority ?? 0;
-      if (passage.at === "postrouting" && priority >= MASQUERADED_AT) continue;
-      const isAfter = passage.isPastOurs;
-      if (isAfter && !hasAsked && endpoint.masquerade) {
+    const packetAt = (): HookedPacket => {
+      if (passage.isPastOurs && !hasAsked && endpoint.masquerade) {
         mark = (mark | markBit) >>> 0;
         unclear &= ~markBit;
       }
-      hasAsked ||= isAfter;
-      const played = playChain(table, chain, { ...passage.packet, mark, unclearMark: unclear }, isProxyChain);
+      hasAsked ||= passage.isPastOurs;
+      return { ...passage.packet, mark, unclearMark: unclear };
+    };
+    for (const { table, base, played } of playedAt(tables, passage, way, packetAt)) {
+      if (passage.at === "postrouting" && base.hook !== undefined && inOrder(passage.at)(base.hook, ours) >= 0) break;
       if ((((played.mark ^ mark) | (played.unclearMark ^ unclear)) & markBit) !== 0) last = { table, played };
       ({ mark, unclearMark: unclear } = played);
     }

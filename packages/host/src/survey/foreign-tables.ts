@@ -62,6 +62,8 @@ export async function readForeignTables(tools: ForeignTools, family: IPFamily, s
 
 /** A chain of kube-proxy's in nat, with a rule for each address that it serves. */
 export const KUBE_SERVICES = "KUBE-SERVICES";
+/** Its chain that rewrites sources. */
+export const KUBE_POSTROUTING = "KUBE-POSTROUTING";
 
 /** Read besides which addresses kube-proxy's chains serve, where packets come to them. Reads only. */
 export async function withServices(exec: Exec, found: ForeignTables, signal: AbortSignal): Promise<ForeignTables> {

@@ -1,11 +1,9 @@
 import type { Cause } from "@turnout/core";
+import { KUBE_POSTROUTING } from "./foreign-tables.ts";
 import { orDelete, ruleText, showCommand } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import type { Played } from "./rules/play.ts";
 import type { ForeignChain, ForeignTable } from "./rules/rule.ts";
-
-/** Our chain that rewrites sources, with iptables. */
-const MASQUERADING = "KUBE-POSTROUTING";
 
 /**
  * Say that a rule of others takes the packet before our chain that would rewrite its source. Pure.
@@ -14,21 +12,21 @@ const MASQUERADING = "KUBE-POSTROUTING";
  */
 export function keptSource(table: ForeignTable, base: ForeignChain, played: Played, way: HookedWay): Cause | string | undefined {
   const { endpoint, packet, outDevice, isTranslated, hasKubeChains = false, isAnsweredHere = false } = way;
-  const callsOurs = base.rules.some(({ actions }) => actions.some((one) => "chain" in one && one.chain === MASQUERADING));
+  const callsOurs = base.rules.some(({ actions }) => actions.some((one) => "chain" in one && one.chain === KUBE_POSTROUTING));
   // What stays on this host has a source that is its own.
   if (outDevice === "" || !hasKubeChains || !isTranslated || !endpoint.masquerade || base.hook?.type !== "nat" || !callsOurs)
     return undefined;
   const rule = played.rule ?? played.returnedBy;
-  if (played.is !== "pass" || rule === undefined || played.source !== undefined || played.skipped.has(MASQUERADING)) return undefined;
+  if (played.is !== "pass" || rule === undefined || played.source !== undefined || played.skipped.has(KUBE_POSTROUTING)) return undefined;
   const { chain = base.name } = played;
-  const says = `${table.name}, chain ${chain}, lets the packet leave before ${MASQUERADING} rewrites its source${ruleText(rule.text)}: ${endpoint.ip} sees ${packet.source}`;
+  const says = `${table.name}, chain ${chain}, lets the packet leave before ${KUBE_POSTROUTING} rewrites its source${ruleText(rule.text)}: ${endpoint.ip} sees ${packet.source}`;
   const isOwn = endpoint.ip === packet.source;
   if (!isOwn && isAnsweredHere) return `${says}, not an address of this node`;
   return {
     id: "no_masquerade",
     says: `${says}, and ${isOwn ? "drops it, as it is its own address" : "answers it past this node, untranslated: the client does not know that answer"}`,
     show: [showCommand(table, base.name)],
-    mend: `put that rule behind the one that calls ${MASQUERADING}, or leave the endpoints' addresses out of it`,
+    mend: `put that rule behind the one that calls ${KUBE_POSTROUTING}, or leave the endpoints' addresses out of it`,
     ...orDelete(rule),
   };
 }

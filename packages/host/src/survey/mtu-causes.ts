@@ -38,8 +38,10 @@ export function mtuCauses(
   };
   for (const table of tables.filter((one) => !isOfBridges(one))) {
     for (const chain of table.chains.values()) {
-      if (chain.hook?.at !== "output" && chain.hook?.at !== "postrouting") continue;
-      const played = playChain(table, chain, message, isProxyChain);
+      const { hook } = chain;
+      // Of a connection that is known, no nat chain is asked.
+      if ((hook?.at !== "output" && hook?.at !== "postrouting") || hook.type === "nat") continue;
+      const played = playChain(table, chain, message, (name) => (isProxyChain(name) ? "skip" : undefined));
       if (played.is === "pass") continue;
       return [silentCause(packet, { wide, narrow }, hostPort(endpoint.ip, endpoint.port), table, chain, played)];
     }

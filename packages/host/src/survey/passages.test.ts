@@ -69,7 +69,8 @@ describe("what programs at devices have told conntrack", () => {
   const redirect = iptables("-A PREROUTING -p tcp --dport 80 -j REDIRECT --to-ports 3128", "nat");
 
   it("no nat chain is asked about, neither of the destination nor of the source", () => {
-    expect([blamed(redirect), blamed(redirect, told)]).toEqual([["foreign_translation"], []]);
+    const inIptables = { hasKubeChains: true };
+    expect([blamed(redirect, inIptables), blamed(redirect, { ...inIptables, ...told })]).toEqual([["foreign_translation"], []]);
     const snat = iptables("-A POSTROUTING -j SNAT --to-source 192.0.2.9", "nat");
     const endpoint = { ...FORWARDED.endpoint, isLocal: false };
     const unjudged = (way: Partial<HookedWay>): number => foreignFindings([snat], { ...FORWARDED, endpoint, ...way }).unjudged.length;

@@ -1,5 +1,5 @@
 import { withBridges } from "./bridged-passages.ts";
-import { TRANSLATED_AT } from "./drop-causes.ts";
+import { calledAt, DSTNAT, SRCNAT } from "../nft/hook-order.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import type { Hook, Passage } from "./passage.ts";
 import type { HookedPacket } from "./rules/rule.ts";
@@ -61,8 +61,31 @@ function sentPacket({ endpoint, isTranslated, isServedAtInput = false }: HookedW
   return { ...first, destination: endpoint.ip, destinationPort: endpoint.port, isTranslated: isTranslated && !isServedAtInput };
 }
 
-const isBefore = ({ priority }: Hook): boolean => priority <= TRANSLATED_AT;
-const isBehind = (hook: Hook): boolean => !isBefore(hook);
+/**
+ * Say where our own chain comes among the nat chains of its hook: with nft before iptables' nat, else in it. Pure.
+ * @param at the priority at which the kernel calls all of them
+ */
+export function ownNatPriority({ hasKubeChains = false }: HookedWay, at: number): number {
+  return hasKubeChains ? at : at - 1;
+}
+
+/** Which chains a packet meets before it is translated: of the nat chains those that may come before ours, which ends nat. */
+function isBefore(way: HookedWay): (hook: Hook) => boolean {
+  const isEnded = way.isTranslated && way.isServedAtInput !== true;
+  const last = isEnded ? ownNatPriority(way, DSTNAT) : Infinity;
+  return ({ type, priority }) => (type === "nat" ? priority <= last : priority <= DSTNAT);
+}
+
+const isBehind = ({ type, priority }: Hook): boolean => type !== "nat" && priority > DSTNAT;
+
+const isNoNat = ({ type }: Hook): boolean => type !== "nat";
+
+/** Which chains a packet meets where it leaves: of the nat chains those that may come before ours, where ours rewrites the source; an answer meets none. */
+function leavesBy(way: HookedWay, isAnswer: boolean): (hook: Hook) => boolean {
+  if (isAnswer) return isNoNat;
+  const last = way.isTranslated && way.endpoint.masquerade ? ownNatPriority(way, SRCNAT) : Infinity;
+  return ({ type, priority }) => type !== "nat" || priority <= last;
+}
 
 /** Translated where it comes in, and forwarded. */
 function toEndpoint(way: HookedWay, first: HookedPacket): readonly Passage[] {
@@ -75,35 +98,34 @@ function toEndpoint(way: HookedWay, first: HookedPacket): readonly Passage[] {
   const past = { isAnswer: false, isPastOurs: true } as const;
   const entered: readonly Passage[] = [
     ...(isFromHost ? [] : [{ at: "ingress", packet: first, isAnswer: false, isPastOurs: false }]),
-    { ...entry, packet: { ...first, outDevice: leaving }, isPastOurs: false, fits: isBefore },
+    { ...entry, packet: { ...first, outDevice: leaving }, isPastOurs: false, fits: isBefore(way) },
     { ...entry, packet: { ...sent, outDevice: leaving }, isPastOurs: true, fits: isBehind },
   ];
   if (isLost) return entered;
-  if (outDevice === "") return [...entered, ...(isFromHost ? loopedPassages(sent, past) : [{ ...past, at: "input", packet: sent }])];
+  if (outDevice === "") return [...entered, ...(isFromHost ? loopedPassages(sent, way, past) : [{ ...past, at: "input", packet: sent }])];
   return [
     ...entered,
     ...(isFromHost ? [] : [{ ...past, at: "forward", packet: { ...sent, outDevice } }]),
-    ...leavingPassages({ ...sent, inDevice: "", outDevice }, past, way.endpoint.masquerade ? { source: undefined } : {}),
+    ...leavingPassages({ ...sent, inDevice: "", outDevice }, way, past),
   ];
 }
 
 /** It leaves, and its source is rewritten between the two. */
-function leavingPassages(packet: HookedPacket, sent: Omit<Passage, "at" | "packet">, rewritten: Partial<HookedPacket>): readonly Passage[] {
+function leavingPassages(packet: HookedPacket, way: HookedWay, sent: Omit<Passage, "at" | "packet">): readonly Passage[] {
+  const rewritten = sent.isAnswer ? restoredSource(way) : way.endpoint.masquerade ? { source: undefined } : {};
   return [
-    { ...sent, at: "postrouting", packet },
+    { ...sent, at: "postrouting", packet, fits: leavesBy(way, sent.isAnswer) },
     { ...sent, at: "egress", packet: { ...packet, ...rewritten } },
   ];
 }
 
-const isNoNat = ({ type }: Hook): boolean => type !== "nat";
-
 /** From this host to itself, behind output. @source linux net/netfilter/nf_nat_core.c nf_nat_inet_fn: a connection is translated once for each hook's kind */
-function loopedPassages(packet: HookedPacket, sent: Pick<Passage, "isAnswer" | "isPastOurs">): readonly Passage[] {
+function loopedPassages(packet: HookedPacket, way: HookedWay, sent: Pick<Passage, "isAnswer" | "isPastOurs">): readonly Passage[] {
   const coming: HookedPacket = { ...packet, inDevice: LOOPBACK, outDevice: "", isAnsweredThere: true };
   const looped = { ...sent, packet: coming, isLooped: true, fits: isNoNat } as const;
   const leaving: HookedPacket = { ...packet, inDevice: "", outDevice: LOOPBACK };
   return [
-    { ...sent, at: "postrouting", packet: leaving, ...(sent.isAnswer ? { fits: isNoNat } : {}) },
+    { ...sent, at: "postrouting", packet: leaving, fits: leavesBy(way, sent.isAnswer) },
     { ...sent, at: "egress", packet: leaving, isLooped: true },
     { ...looped, at: "ingress" },
     { ...looped, at: "prerouting" },
@@ -119,17 +141,17 @@ function toBalancer(way: HookedWay, first: HookedPacket): readonly Passage[] {
   const sent = { ...sentPacket(way, first), inDevice: "", outDevice };
   const coming: readonly Passage[] =
     packet.device === ""
-      ? [{ ...fresh, at: "output", packet: { ...first, outDevice: LOOPBACK }, fits: isBefore }]
+      ? [{ ...fresh, at: "output", packet: { ...first, outDevice: LOOPBACK }, fits: isBefore(way) }]
       : [
           { ...fresh, at: "ingress", packet: first },
-          { ...fresh, at: "prerouting", packet: first, fits: isBefore },
+          { ...fresh, at: "prerouting", packet: first, fits: isBefore(way) },
           { ...past, at: "prerouting", packet: first, fits: isBehind },
-          { ...past, at: "input", packet: first, fits: ({ priority }) => priority < IPVS_INPUT_AT },
+          { ...past, at: "input", packet: first, fits: (hook) => calledAt("input", hook) < IPVS_INPUT_AT },
         ];
   const going: readonly Passage[] = [
     // A connection is translated once, where it begins.
     { ...past, at: "output", packet: sent, fits: isNoNat },
-    ...leavingPassages(sent, past, way.endpoint.masquerade ? { source: undefined } : {}),
+    ...leavingPassages(sent, way, past),
   ];
   return outDevice === "" ? coming : [...coming, ...going];
 }
@@ -163,9 +185,9 @@ function answersOf(way: HookedWay, first: HookedPacket): readonly Passage[] {
   const leaving = { ...answer, inDevice: "", outDevice: backDevice };
   if (outDevice === "" && isToHost) {
     const sent = { ...leaving, outDevice: LOOPBACK };
-    return [{ ...back, at: "output", packet: sent }, ...(way.isServedAtInput === true ? [] : loopedPassages(sent, back))];
+    return [{ ...back, at: "output", packet: sent }, ...(way.isServedAtInput === true ? [] : loopedPassages(sent, way, back))];
   }
-  const left: readonly Passage[] = backDevice === "" ? [] : leavingPassages(leaving, back, restoredSource(way));
+  const left: readonly Passage[] = backDevice === "" ? [] : leavingPassages(leaving, way, back);
   if (outDevice === "") return [{ ...back, at: "output", packet: leaving }, ...left];
   return [
     { ...back, at: "ingress", packet: answer },

@@ -1,24 +1,23 @@
 import { FAMILIES } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
+import { DSTNAT } from "../nft/hook-order.ts";
 import { deviceGroups } from "./device-groups.ts";
 import { bySeverity } from "./finding.ts";
 import type { Finding, KnownProxy } from "./finding.ts";
-import { isProxyChain } from "./foreign-tables.ts";
+import { isProxyChain, KUBE_SERVICES } from "./foreign-tables.ts";
 import { tableOfIptables, tableOfNft } from "./listed-tables.ts";
 import type { ForeignChain, ForeignRule, ForeignTable } from "./rules/rule.ts";
 import { newPacket, translatingRules, verdictOf } from "./rules/verdict.ts";
 import type { Unmarked, Verdict } from "./rules/verdict.ts";
 import type { HostSurvey } from "./survey.ts";
 
-/** The priority at which destinations are translated. @source linux/netfilter_ipv4.h NF_IP_PRI_NAT_DST */
-const DSTNAT = -100;
 /** Rules, or devices, that are named, at most. */
 const NAMED_MAX = 4;
 
 /** What foreign rules say against a service proxy: what they drop, and what they translate first. Pure. */
 export function ruleFindings(survey: HostSurvey, proxy: KnownProxy): readonly Finding[] {
   const found = drops(survey, proxy);
-  return [...found, ...(found.length === 0 ? selective(survey) : []), ...translatesFirst(survey)];
+  return [...found, ...(found.length === 0 ? selective(survey) : []), ...translatesFirst(survey, proxy)];
 }
 
 /** Rules that drop some packets are what firewalls are for: which, only one packet can tell. */
@@ -246,29 +245,38 @@ function toolOf({ family, variant }: HostSurvey["iptables"][number]): string {
   return `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}`;
 }
 
+/**
+ * Where a proxy's own chain comes among the nat chains at prerouting: they run in the order of their priorities. A process that answers comes after all
+ * of them. Of a proxy whose rules are not there (yet) it is where nft's would be.
+ */
+function ownPriority({ iptables, ownHooks }: HostSurvey, { answersItself }: KnownProxy): number {
+  if (answersItself) return Infinity;
+  const own = ownHooks.filter(({ type, hook }) => type === "nat" && hook === "prerouting").map(({ priority }) => priority);
+  const isInIptables = iptables.some(({ table, chains }) => table === "nat" && chains.some(({ name }) => name === KUBE_SERVICES));
+  return own.length > 0 ? Math.min(...own) : isInIptables ? DSTNAT : DSTNAT - 1;
+}
+
 /** Who translates a packet first has it: what comes after never sees it. CVE-2019-9946, docs/security.md. */
-function translatesFirst({ chains, iptables, ownHooks }: HostSurvey): readonly Finding[] {
-  const ours = Math.min(
-    DSTNAT,
-    ...ownHooks.filter(({ type, hook }) => type === "nat" && hook === "prerouting").map(({ priority }) => priority),
-  );
+function translatesFirst(survey: HostSurvey, proxy: KnownProxy): readonly Finding[] {
+  const { chains, iptables } = survey;
+  const ours = ownPriority(survey, proxy);
   const found = [
     ...[...Map.groupBy(chains, ({ family, table }) => `${family} ${table}`).values()].flatMap((all) => {
       const [{ family, table: name } = { family: "", table: "" }] = all;
       const table = tableOfNft(family, name, all);
       return [...table.chains.values()].flatMap((chain) => {
         const { hook } = chain;
-        if (hook?.at !== "prerouting" || hook.priority > ours) return [];
+        if (hook?.type !== "nat" || hook.at !== "prerouting" || hook.priority > ours) return [];
         const isTranslating = (FAMILIES_OF[family] ?? []).some((one) => translatingRules(table, chain, newPacket(one)).length > 0);
         return isTranslating ? [`chain ${table.place} ${chain.name} (priority ${hook.priority})`] : [];
       });
     }),
     ...iptables.flatMap((listed) => {
-      if (listed.table !== "nat") return [];
+      if (listed.table !== "nat" || DSTNAT > ours) return [];
       const table = tableOfIptables(listed);
       const chain = table.chains.get("PREROUTING");
       if (chain === undefined) return [];
-      const services = chain.rules.findIndex((rule) => nextOf(rule) === "KUBE-SERVICES");
+      const services = chain.rules.findIndex((rule) => nextOf(rule) === KUBE_SERVICES);
       const before = { ...chain, rules: chain.rules.slice(0, services < 0 ? undefined : services) };
       const first = translatingRules(table, before, newPacket(listed.family)).map((rule) => nextOf(rule) ?? "a rule");
       return first.length === 0 ? [] : [`${toolOf(listed)} nat PREROUTING: ${[...new Set(first)].join(", ")}`];
@@ -279,9 +287,9 @@ function translatesFirst({ chains, iptables, ownHooks }: HostSurvey): readonly F
     {
       id: "translates-first",
       severity: "risk",
-      what: "another program translates packets before Turnout, or beside it: a node port or address that it wants too is served by it (CVE-2019-9946)",
+      what: "another program translates packets before Turnout: a node port or address that it wants too is served by it (CVE-2019-9946)",
       because: found.slice(0, NAMED_MAX).join("; "),
-      mend: "give host ports and published ports of containers other numbers than node ports; portmap since 0.7.5 puts its rules behind others",
+      mend: `give host ports and published ports of containers other numbers than node ports; portmap since 0.7.5 puts its rules behind others, and an nft chain at dstnat (${DSTNAT}) comes behind Turnout's nft chains`,
     },
   ];
 }

@@ -52,7 +52,12 @@ describe("a source that becomes an address of nobody here", () => {
     ["a route that is local", { routeOf: () => LOCAL }, []],
     ["a route nobody knows", {}, ["can't be judged"]],
     ["an endpoint whose answers come by this host", { routeOf: () => BY_ETH0, endpoint: { ...WAY.endpoint, isLocal: true } }, []],
-    ["masquerade that may come first", { routeOf: () => BY_ETH0, endpoint: { ...WAY.endpoint, masquerade: true } }, ["can't be judged"]],
+    ["masquerade, which comes first", { routeOf: () => BY_ETH0, endpoint: { ...WAY.endpoint, masquerade: true } }, []],
+    [
+      "masquerade in iptables' chains, which may come first",
+      { routeOf: () => BY_ETH0, endpoint: { ...WAY.endpoint, masquerade: true }, hasKubeChains: true },
+      ["can't be judged"],
+    ],
   ])("with %s", (_name, way, wanted) => {
     expect(told(snat(way))).toEqual(wanted);
   });

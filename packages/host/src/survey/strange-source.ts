@@ -17,7 +17,8 @@ const NO_ROUTE = "Network is unreachable";
  * Say that others rewrite the source to an address that this host does not have. Pure.
  *
  * Shape: a cause where answers don't come back for that; a rule that can't be judged where nobody can tell; undefined: it does no harm.
- * Edges: what an endpoint on this node answers comes by this host, whatever it is addressed to. Where we ask for masquerade, our rule may come first.
+ * Edges: what an endpoint on this node answers comes by this host, whatever it is addressed to. Where we ask for masquerade in iptables' chains, our
+ * rule may come first.
  * A route that refuses the address may be there because others send it here (a pool of addresses), and what is no Service's may leave with an address
  * that a router sends here.
  */
@@ -29,7 +30,7 @@ export function strangeSource(table: ForeignTable, { source }: Played, way: Hook
   const rewrites = `${table.name}, chain ${chain}, rewrites the source to ${address}, which this host does not have`;
   const isRefused = route?.is === "none" && route.says !== NO_ROUTE;
   const isForOthers = route?.is === "way" && route.isDefault === true && !way.isTranslated && way.isBySocket !== true;
-  if (route === undefined || way.endpoint.masquerade || isRefused || isForOthers)
+  if (route === undefined || (way.endpoint.masquerade && way.hasKubeChains === true) || isRefused || isForOthers)
     return { by: rule, rule: { says: `${rewrites}: answers may go elsewhere`, rule: rule.text, show: showCommand(table, chain) } };
   const elsewhere =
     route.is === "none"

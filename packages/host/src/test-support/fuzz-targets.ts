@@ -117,7 +117,7 @@ const PACKET: HookedPacket = {
 function judge(table: ForeignTable): void {
   for (const chain of table.chains.values()) {
     if (chain.hook === undefined) continue;
-    playChain(table, chain, PACKET, () => false);
+    playChain(table, chain, PACKET, () => undefined);
     verdictOf(table, chain, { ...PACKET, mark: undefined });
   }
 }

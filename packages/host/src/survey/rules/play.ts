@@ -31,6 +31,12 @@ export interface Played {
   readonly skipped: ReadonlySet<string>;
 }
 
+/** What is done at a chain that is not played: go on behind it, or end there, because it decides. */
+export type LeftOut = "skip" | "end";
+
+/** Says which chains are not played; undefined: this one is. */
+export type LeaveOut = (chain: string) => LeftOut | undefined;
+
 const DEPTH_MAX = 32;
 /** Chains that call each other many times have more ways through them than anybody can follow. */
 const RULES_MAX = 50_000;
@@ -39,9 +45,9 @@ const RULES_MAX = 50_000;
  * Play a packet through one base chain. Pure.
  *
  * Edges: a rule of which it can't be told whether it matches counts as not matching, and is a doubt: what it would do is not blamed on anybody. A
- * chain that isn't there, of those that were left out (`isSkipped`), comes back. Where more than 50,000 rules are met, the rule after them is a doubt.
+ * chain that isn't there, of those that were left out (`leaveOut`), comes back. Where more than 50,000 rules are met, the rule after them is a doubt.
  */
-export function playChain(table: ForeignTable, base: ForeignChain, packet: HookedPacket, isSkipped: (chain: string) => boolean): Played {
+export function playChain(table: ForeignTable, base: ForeignChain, packet: HookedPacket, leaveOut: LeaveOut): Played {
   const state: State = {
     mark: packet.mark,
     unclearMark: packet.unclearMark ?? 0,
@@ -55,7 +61,7 @@ export function playChain(table: ForeignTable, base: ForeignChain, packet: Hooke
     met: { rules: 0 },
     returnedBy: undefined,
   };
-  const end = walk(table, base, packet, isSkipped, state, 0);
+  const end = walk(table, base, packet, leaveOut, state, 0);
   const effects = { ...state };
   const { by, byChain, returnedBy, met: _, ...rest } = effects;
   const told = {
@@ -85,14 +91,7 @@ interface State {
 
 type End = "return" | "end" | { readonly is: Played["is"]; readonly chain: string; readonly rule: ForeignRule };
 
-function walk(
-  table: ForeignTable,
-  chain: ForeignChain,
-  packet: HookedPacket,
-  isSkipped: (chain: string) => boolean,
-  state: State,
-  depth: number,
-): End {
+function walk(table: ForeignTable, chain: ForeignChain, packet: HookedPacket, leaveOut: LeaveOut, state: State, depth: number): End {
   if (depth > DEPTH_MAX) return "end";
   for (const rule of chain.rules) {
     state.met.rules += 1;
@@ -105,7 +104,7 @@ function walk(
     const seen = isSame ? packet : { ...packet, mark, unclearMark };
     const fits = fitOf(rule, seen);
     if (fits === false) continue;
-    const scene: Scene = { table, chain, rule, packet: seen, isSkipped, state, depth };
+    const scene: Scene = { table, chain, rule, packet: seen, leaveOut, state, depth };
     const isCertain = fits === true;
     for (const step of rule.actions) {
       const action = typeof step === "function" ? step(seen) : step;
@@ -137,7 +136,7 @@ interface Scene {
   readonly chain: ForeignChain;
   readonly rule: ForeignRule;
   readonly packet: HookedPacket;
-  readonly isSkipped: (chain: string) => boolean;
+  readonly leaveOut: LeaveOut;
   readonly state: State;
   readonly depth: number;
 }
@@ -157,7 +156,7 @@ function noteDoubts(actions: readonly Action[], scene: Scene): void {
 }
 
 /** Carry out one action; undefined: the next one follows. */
-function act(action: Action, { table, chain, rule, packet, isSkipped, state, depth }: Scene): End | undefined {
+function act(action: Action, { table, chain, rule, packet, leaveOut, state, depth }: Scene): End | undefined {
   const note = (): void => void Object.assign(state, { by: rule, byChain: chain.name });
   switch (action.does) {
     case "accept":
@@ -195,9 +194,11 @@ function act(action: Action, { table, chain, rule, packet, isSkipped, state, dep
     case "jump":
     case "goto": {
       const next = table.chains.get(action.chain);
-      if (isSkipped(action.chain)) state.skipped.add(action.chain);
-      if (next === undefined || isSkipped(action.chain)) return undefined;
-      const end = walk(table, next, packet, isSkipped, state, depth + 1);
+      const left = leaveOut(action.chain);
+      if (left !== undefined) state.skipped.add(action.chain);
+      if (left === "end") return { is: "pass", chain: chain.name, rule };
+      if (next === undefined || left === "skip") return undefined;
+      const end = walk(table, next, packet, leaveOut, state, depth + 1);
       if (typeof end !== "string") return end;
       // A goto does not come back to where it was.
       return action.does === "goto" ? "end" : undefined;
