@@ -26,6 +26,8 @@ export interface ProxyPlace {
   readonly directory: string;
   /** Path of the real one; undefined: there is none. */
   readonly kubeProxy: string | undefined;
+  /** Fields that kube-proxy's configuration has besides. */
+  readonly fields?: Readonly<Record<string, unknown>>;
 }
 
 /** What Turnout says when nothing that a former proxy left gets new connections any more. */
@@ -73,7 +75,7 @@ export interface RunningProxy {
 
 /** Start a proxy and wait until both families are in force. @throws {Error} when it ends before. */
 export async function startKind(kind: ProxyKind, place: ProxyPlace): Promise<RunningProxy> {
-  const { node, kubeconfig, clusterCIDR, directory, kubeProxy } = place;
+  const { node, kubeconfig, clusterCIDR, directory, kubeProxy, fields } = place;
   if (kind.program === "turnout") {
     const source = ["--source", "kube", "--kubeconfig", kubeconfig, "--node-name", node.name, "--cluster-cidr", clusterCIDR];
     const args = ["run", ...kind.flags, ...source, "--logging-format", "json"];
@@ -91,7 +93,7 @@ export async function startKind(kind: ProxyKind, place: ProxyPlace): Promise<Run
   await mkdir(own);
   const tools = await placeTools(own, variant);
   const config = join(own, "config.json");
-  await writeFile(config, kubeProxyConfig({ mode, nodeName: node.name, kubeconfig, fields: { clusterCIDR } }));
+  await writeFile(config, kubeProxyConfig({ mode, nodeName: node.name, kubeconfig, fields: { clusterCIDR, ...fields } }));
   const env = { PATH: `${tools}:${process.env["PATH"] ?? ""}` };
   const child = await inForce(node.spawn(kubeProxy, ["--config", config], { env, stdio: ["ignore", "inherit", "pipe"] }), toldSync);
   return { child, formerIsGone: () => Promise.reject(new Error("kube-proxy says nothing of former proxies")) };

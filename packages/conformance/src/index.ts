@@ -23,6 +23,7 @@ export { describeBackend } from "./describe/describe-backend.ts";
 export type { DescribeOptions } from "./describe/describe-backend.ts";
 export * from "./histories/histories.ts";
 export type { HistoryOptions } from "./histories/history-options.ts";
-export { packetOf, probeText } from "./play/probe-packet.ts";
+export { packetOf, probeText, targetsOf } from "./play/probe-packet.ts";
+export type { PacketTarget } from "./play/probe-packet.ts";
 export { isReference } from "./checks/scenario-run.ts";
 export * from "./oracle/index.ts";

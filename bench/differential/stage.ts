@@ -1,0 +1,240 @@
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { connect } from "node:net";
+import type { Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { addressesOf, STAGE_NODE, STAGE_OBJECTS, STAGE_RANGES } from "@turnout/conformance";
+import { FAMILIES } from "@turnout/core";
+import type { IPFamily } from "@turnout/core";
+import type { RawObject } from "@turnout/core/testing";
+import { createApiServer, createCluster, RANGES, serviceManifest, sliceManifests } from "@turnout/lab";
+import type { ApiServer, Cluster, Place } from "@turnout/lab";
+import { kubeProxyConfig } from "../kube-proxy/process.ts";
+import { HOST_PROXIES, startKind } from "../proxies.ts";
+import type { HostProxy } from "../proxies.ts";
+import { UNTOUCHED } from "./compare.ts";
+import { nodeAddresses, stepBetween, UNUSED_PORT } from "./questions.ts";
+import { HELD_BALANCER, SERVER_PORTS, SERVICE_PORTS, SERVICES, SPARE } from "./world.ts";
+import type { Setup } from "./world.ts";
+
+const API_PORT = 6443;
+const MARKER: Readonly<Record<IPFamily, string>> = { IPv4: "10.96.255.254", IPv6: "fd00:96::fffe" };
+const MARKER_PORT = 7;
+/** For a proxy to follow the API server on a busy machine. */
+const FOLLOW_MS = 60_000;
+/** What leaves the node by its uplink for addresses of Services is for this routing table of the fabric, and what comes from there for the other. */
+const [DETOUR, ARRIVED] = ["97", "98"];
+
+/** One of the two proxies, in a cluster of its own: the clusters are the same. */
+export interface Side {
+  readonly name: HostProxy;
+  readonly cluster: Cluster;
+}
+
+/** Both proxies on one API server. */
+export interface Stage {
+  readonly turnout: Side;
+  readonly kubeProxy: Side;
+  /** Have the API server hold these objects besides the stage's, and wait until both proxies follow. @throws {Error} naming the one that doesn't. */
+  become(objects: readonly RawObject[]): Promise<void>;
+  destroy(): Promise<void>;
+}
+
+/** Which proxies, and how they are configured. */
+export interface StageOptions {
+  readonly turnout: HostProxy;
+  readonly kubeProxy: HostProxy;
+  /** Path of the real kube-proxy. */
+  readonly program: string;
+  readonly setup: Setup;
+}
+
+/** Build a stage. @throws {Error} what building it failed with; nothing is left. */
+export async function createDifferentialStage(options: StageOptions): Promise<Stage> {
+  const directory = await mkdtemp(join(tmpdir(), "turnout-differential-"));
+  const api = await createApiServer();
+  const sides: Running[] = [];
+  const destroy = async (): Promise<void> => {
+    for (const { cluster } of sides) cluster.destroy();
+    await api.close();
+    await rm(directory, { recursive: true });
+  };
+  try {
+    for (const object of STAGE_OBJECTS) api.apply(object);
+    for (const name of [options.turnout, options.kubeProxy]) sides.push(await build(name));
+    const [turnout, kubeProxy] = await Promise.all(sides.map((side) => start(side, { ...options, api, directory })));
+    if (turnout === undefined || kubeProxy === undefined) throw new Error("two sides are needed");
+    return { turnout, kubeProxy, become: follower(api, sides), destroy };
+  } catch (error) {
+    await destroy();
+    throw error;
+  }
+}
+
+interface Running extends Side {
+  proxy?: ChildProcess;
+}
+
+async function build(name: HostProxy): Promise<Running> {
+  const cluster = await createCluster({
+    nodes: [
+      { name: STAGE_NODE, zone: "zone-a", pods: 2 },
+      { name: "node2", zone: "zone-b", pods: 2 },
+    ],
+    cgroups: name.includes("ebpf") ? [STAGE_NODE] : [],
+  });
+  return { name, cluster };
+}
+
+async function start(side: Running, options: StageOptions & { readonly api: ApiServer; readonly directory: string }): Promise<Running> {
+  const { api, program, setup } = options;
+  const { name, cluster } = side;
+  await openGate(cluster.fabric, api);
+  await layRoutes(cluster);
+  await startServers(cluster);
+  const directory = join(options.directory, name.replaceAll(/[^a-z]/g, "-"));
+  await mkdir(directory);
+  const kubeconfig = join(directory, "kubeconfig");
+  await writeFile(kubeconfig, api.kubeconfig({ server: `http://${cluster.fabric.address("IPv4")}:${API_PORT}` }));
+  const kind = HOST_PROXIES[name];
+  const config = join(directory, "config.json");
+  const mode = name.includes("iptables") ? "iptables" : "nftables";
+  await writeFile(config, kubeProxyConfig({ mode, nodeName: STAGE_NODE, kubeconfig, fields: setup.fields }));
+  const { child } = await startKind(kind.program === "turnout" ? { ...kind, flags: [...kind.flags, "--config", config] } : kind, {
+    node: cluster.node(STAGE_NODE),
+    kubeconfig,
+    clusterCIDR: FAMILIES.map((family) => STAGE_RANGES.pods[family]).join(","),
+    directory,
+    kubeProxy: program,
+    fields: setup.fields,
+  });
+  side.proxy = child;
+  return side;
+}
+
+/** Let the nodes of a cluster reach the one API server, which is outside of all clusters. */
+async function openGate(fabric: Place, api: ApiServer): Promise<void> {
+  const gate = fabric.spawn(
+    process.execPath,
+    [...process.execArgv, fileURLToPath(new URL("gate.ts", import.meta.url)), "0.0.0.0", String(API_PORT)],
+    { stdio: ["ignore", "inherit", "inherit", "ipc"] },
+  );
+  const port = Number(new URL(api.url).port);
+  await once(gate, "message");
+  gate.on("message", (_, client) => {
+    const [one, other] = [client as Socket, connect(port, "127.0.0.1")];
+    one.pipe(other).pipe(one);
+    one.on("error", () => other.destroy()).on("close", () => other.destroy());
+    other.on("error", () => one.destroy()).on("close", () => one.destroy());
+  });
+}
+
+/**
+ * Send everything that clients and the other node's pods send by way of node1, and its answers back the same way. Packets for addresses of Services
+ * that node1 leaves as they are arrive at the fabric, which has servers there.
+ */
+async function layRoutes(cluster: Cluster): Promise<void> {
+  const { fabric } = cluster;
+  const [first, second] = [cluster.node(STAGE_NODE), cluster.node("node2")];
+  const run = (place: Place, lines: readonly string[]): Promise<unknown> => place.run("sh", ["-ec", lines.join("\n")]);
+  await run(fabric, ["echo 1 >/proc/sys/net/ipv4/ip_nonlocal_bind", "echo 1 >/proc/sys/net/ipv6/ip_nonlocal_bind"]);
+  for (const family of FAMILIES) {
+    const ip = family === "IPv4" ? "ip -4" : "ip -6";
+    const gateway = first.address(family);
+    const ranges = [STAGE_RANGES.services[family], STAGE_RANGES.external[family]];
+    await run(fabric, [
+      `${ip} route add default via ${gateway} table ${DETOUR}`,
+      ...cluster.clients.map(({ name }) => `${ip} rule add iif ${name} lookup ${DETOUR}`),
+      ...ranges.flatMap((range) => [
+        `${ip} route add local ${range} dev lo table ${ARRIVED}`,
+        `${ip} rule add iif br0 to ${range} lookup ${ARRIVED}`,
+        `${ip} rule add iif lo from ${range} lookup ${DETOUR}`,
+      ]),
+      `${ip} route add ${SPARE[family]} via ${gateway}`,
+    ]);
+    await run(second, [
+      `${ip} route add default via ${gateway} table ${DETOUR}`,
+      `${ip} route add ${STAGE_RANGES.services[family]} via ${gateway}`,
+      ...[RANGES.pods[family], RANGES.clients[family]].map((range) => `${ip} rule add iif lo to ${range} lookup ${DETOUR}`),
+      ...second.pods.map((_, index) => `${ip} rule add iif veth${index + 1} lookup ${DETOUR}`),
+    ]);
+    // Deprecated, so that what is masqueraded gets the primary address.
+    const quietly = family === "IPv6" ? "nodad preferred_lft 0" : "";
+    const bits = family === "IPv4" ? 32 : 128;
+    await run(
+      first,
+      [SPARE, HELD_BALANCER].map((pair) => `${ip} address add ${pair[family]}/${bits} dev eth0 ${quietly}`),
+    );
+  }
+}
+
+/** Endpoints on pods and nodes, and servers that say that no proxy translated what reached them. */
+async function startServers(cluster: Cluster): Promise<void> {
+  const places = [...cluster.nodes, ...cluster.nodes.flatMap((node) => node.pods)];
+  const numbers = Array.from({ length: SERVICES }, (_, index) => index + 1);
+  const ports = [...SERVICE_PORTS, UNUSED_PORT];
+  const nodePorts = numbers.flatMap((number) => [30_000 + number, 30_010 + number]);
+  const outside = FAMILIES.flatMap((family) =>
+    numbers.flatMap((number) => (["clusterIP", "externalIP", "loadBalancerIP"] as const).map((way) => addressesOf(number, way)[family])),
+  );
+  const leftAlone = async (place: Place, onPorts: readonly number[], addresses: readonly string[]): Promise<void> => {
+    const agent = place.agent();
+    await Promise.all(
+      onPorts.flatMap((port) => [
+        agent.serve({ name: UNTOUCHED, transport: "TCP", port }),
+        ...addresses.map((address) => agent.serve({ name: UNTOUCHED, transport: "UDP", port, address })),
+      ]),
+    );
+  };
+  await Promise.all([
+    ...places.flatMap((place) =>
+      SERVER_PORTS.flatMap((port) =>
+        (["TCP", "UDP"] as const).map((transport) => place.agent().serve({ name: `${place.name}:${port}`, transport, port })),
+      ),
+    ),
+    cluster.place("pod-1-1").agent().serve({ name: "marker", transport: "TCP", port: MARKER_PORT }),
+    leftAlone(cluster.fabric, ports, outside),
+    leftAlone(cluster.node(STAGE_NODE), [...ports, ...nodePorts], FAMILIES.flatMap(nodeAddresses)),
+  ]);
+}
+
+/**
+ * Both proxies have everything in force once a Service, which is changed last, answers at a new port: watches deliver in order, and the port and its
+ * endpoint come by the two watches that matter.
+ */
+function follower(api: ApiServer, sides: readonly Running[]): Stage["become"] {
+  let now: readonly RawObject[] = [];
+  let round = 0;
+  return async (objects) => {
+    const { remove, put } = stepBetween(now, objects);
+    for (const { kind, namespace, name } of remove) api.delete(kind, namespace, name);
+    for (const object of put) api.apply(object);
+    now = objects;
+    round += 1;
+    const port = 10_000 + round;
+    const marker = {
+      namespace: "differential",
+      name: "marker",
+      clusterIPs: FAMILIES.map((family) => MARKER[family]),
+      ports: [{ name: `round-${round}`, port, targetPort: MARKER_PORT }],
+    };
+    const server = sides[0]?.cluster.place("pod-1-1");
+    const manifests = [serviceManifest(marker), ...(server === undefined ? [] : sliceManifests(marker, [{ place: server }], FAMILIES))];
+    for (const manifest of manifests) api.apply(manifest);
+    await Promise.all(sides.flatMap((side) => FAMILIES.map((family) => follows(side, family, port))));
+  };
+}
+
+async function follows({ name, cluster, proxy }: Running, family: IPFamily, port: number): Promise<void> {
+  const agent = cluster.node(STAGE_NODE).agent();
+  for (const untilMs = performance.now() + FOLLOW_MS; ; await sleep(20)) {
+    const { outcome, server } = await agent.attempt({ address: MARKER[family], port, timeoutMs: 200 });
+    if (outcome === "ok" && server === "marker") return;
+    if (proxy?.exitCode !== null || proxy.signalCode !== null) throw new Error(`${name} ended`);
+    if (performance.now() > untilMs) throw new Error(`${name} does not follow the API server (${family})`);
+  }
+}
