@@ -27,6 +27,7 @@ function serviceOf(name: number, list: ListObject): ServiceObject {
     affinitySeconds: 0,
     podsPass: false,
     hostPass: false,
+    isClusterIP: true,
     pod: choice,
     host: choice,
     outside: choice,
@@ -34,7 +35,7 @@ function serviceOf(name: number, list: ListObject): ServiceObject {
   return { kind: "service", key: `10.96.0.${name}:80/TCP`, value };
 }
 
-const nodeAddress = (key: string): EbpfObject => ({ kind: "node-address", key, value: "own" });
+const nodeAddress = (key: string): EbpfObject => ({ kind: "node-address", key, value: { hasNodePorts: false, hasListeners: false } });
 const podRange = (key: string): EbpfObject => ({ kind: "pod-range", key, value: true });
 
 const write = (object: EbpfObject): Step => ({ verb: "write", object });

@@ -9,7 +9,17 @@ const serve = { verdict: "serve", list: LIST, count: 2, masquerade: false } as c
 const service: ServiceObject = {
   kind: "service",
   key: "10.96.0.1:80/TCP",
-  value: { row: LIST, ranges: LIST, affinitySeconds: 0, podsPass: false, hostPass: false, pod: serve, host: serve, outside: serve },
+  value: {
+    row: LIST,
+    ranges: LIST,
+    affinitySeconds: 0,
+    podsPass: false,
+    hostPass: false,
+    isClusterIP: true,
+    pod: serve,
+    host: serve,
+    outside: serve,
+  },
 };
 const list = (...endpoints: readonly string[]): EbpfObject => ({ kind: "list", key: LIST, value: endpoints });
 
@@ -63,8 +73,12 @@ it("what settings decide is of other settings where that alone differs", () => {
   const masqueraded = { ...service, value: { ...service.value, podsPass: true, outside: { ...serve, masquerade: true } } };
   expect(isOther(service, masqueraded)).toBe(true);
   expect(isOther(service, { ...masqueraded, value: { ...masqueraded.value, affinitySeconds: 10 } })).toBeUndefined();
-  const address = (value: "own" | "node-ports"): EbpfObject => ({ kind: "node-address", key: "172.18.0.1", value });
-  expect([isOther(address("own"), address("node-ports")), isOther(address("own"))]).toEqual([true, undefined]);
+  const address = (hasNodePorts: boolean): EbpfObject => ({
+    kind: "node-address",
+    key: "172.18.0.1",
+    value: { hasNodePorts, hasListeners: true },
+  });
+  expect([isOther(address(false), address(true)), isOther(address(false))]).toEqual([true, undefined]);
   expect(isOther({ kind: "counter", key: LIST, value: true })).toBe(true);
 });
 

@@ -118,12 +118,13 @@ describe("elements", () => {
       affinitySeconds: 10_800,
       podsPass: true,
       hostPass: false,
+      isClusterIP: true,
       pod: { verdict: "serve", list: "1112131415161718", count: 3, masquerade: false },
       host: { verdict: "reject", list: NO_LIST, count: 0, masquerade: false },
       outside: { verdict: "drop", list: NO_LIST, count: 0, masquerade: true },
     };
     const hex = [
-      "0102030405060708 2122232425262728 302a0000 01000000",
+      "0102030405060708 2122232425262728 302a0000 05000000",
       "1112131415161718 03000000 01000000",
       "0000000000000000 00000000 02000000",
       "0000000000000000 00000000 03010000",
@@ -132,7 +133,8 @@ describe("elements", () => {
       .replaceAll(" ", "");
     expect(encodeService(value).toString("hex")).toBe(hex);
     expect(decodeService(Buffer.from(hex, "hex"))).toEqual(value);
-    expect(decodeService(encodeService({ ...value, podsPass: false, hostPass: true }))).toMatchObject({ podsPass: false, hostPass: true });
+    const other = { ...value, podsPass: false, hostPass: true, isClusterIP: false };
+    expect(decodeService(encodeService(other))).toEqual(other);
     expect(decodeService(Buffer.alloc(72))).toBeUndefined();
   });
 

@@ -46,10 +46,10 @@ export const STRUCTS: Structs = {
 export const VERDICTS: Readonly<Record<Choice["verdict"], number>> = { serve: 1, reject: 2, drop: 3 };
 
 /** Flags of `struct service`. */
-export const SERVICE_FLAGS = { PODS_PASS: 1, HOST_PASS: 2 } as const;
+export const SERVICE_FLAGS = { PODS_PASS: 1, HOST_PASS: 2, CLUSTER_IP: 4 } as const;
 
 /** Flags of `node_addresses`. */
-export const ADDRESS_FLAGS = { OWN: 1, NODE_PORTS: 2 } as const;
+export const ADDRESS_FLAGS = { OWN: 1, NODE_PORTS: 2, LISTENERS: 4 } as const;
 
 /** A list has fewer endpoints than this: programs find one of them by halving (HALVINGS of choose.h). */
 export const LIST_MAX: number = 2 ** 20;
@@ -127,8 +127,9 @@ export function encodeService(value: ServiceValue): Buffer {
   encodeId(value.row).copy(service, fields.row[0]);
   encodeId(value.ranges).copy(service, fields.ranges[0]);
   service.writeUInt32LE(value.affinitySeconds, fields.affinity_seconds[0]);
-  const { PODS_PASS, HOST_PASS } = SERVICE_FLAGS;
-  service.writeUInt32LE((value.podsPass ? PODS_PASS : 0) | (value.hostPass ? HOST_PASS : 0), fields.flags[0]);
+  const { PODS_PASS, HOST_PASS, CLUSTER_IP } = SERVICE_FLAGS;
+  const flags = (value.podsPass ? PODS_PASS : 0) | (value.hostPass ? HOST_PASS : 0) | (value.isClusterIP ? CLUSTER_IP : 0);
+  service.writeUInt32LE(flags, fields.flags[0]);
   for (const origin of ["pod", "host", "outside"] as const) encodeChoice(value[origin]).copy(service, fields[origin][0]);
   return service;
 }
@@ -147,6 +148,7 @@ export function decodeService(bytes: Buffer): ServiceValue | undefined {
     affinitySeconds: bytes.readUInt32LE(fields.affinity_seconds[0]),
     podsPass: (flags & SERVICE_FLAGS.PODS_PASS) !== 0,
     hostPass: (flags & SERVICE_FLAGS.HOST_PASS) !== 0,
+    isClusterIP: (flags & SERVICE_FLAGS.CLUSTER_IP) !== 0,
     pod,
     host,
     outside,

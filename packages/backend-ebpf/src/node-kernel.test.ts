@@ -56,6 +56,14 @@ describe("a node that the module serves", NEEDS, () => {
     });
   });
 
+  it("leaves a cluster IP that is on a device here to the process that listens there, for its ports alone, as it comes and goes", async () => {
+    const served = ["10.1.1.20 fd00:1:1::20", "10.1.1.20"];
+    // No address, nothing listens, a cache, none, the same once more, and no address again. Other ports and external addresses are the Service's.
+    const phases = [served, served, ["cache", served[1]], served, ["cache", served[1]], served, served];
+    const heard = phases.map((pod) => ({ pod, host: pod }));
+    expect(await play("cache")).toEqual({ packets: phases.map((pod) => ({ pod })), sockets: heard, optedOut: heard });
+  });
+
   it("has a flow of UDP whose endpoint is gone forgotten (R-41)", async () => {
     const [first, second] = [20, 25].map((last) => `10.96.0.2:80 says 10.1.1.${last} to 10.1.1.1`);
     expect(await play("forgets")).toEqual({ first, forgotten: 1, second });

@@ -27,6 +27,8 @@ export interface ServiceValue {
   readonly podsPass: boolean;
   /** The host's sockets do, as its primary address is outside the ranges. */
   readonly hostPass: boolean;
+  /** It is a cluster IP: a process of the host that listens there comes first. */
+  readonly isClusterIP: boolean;
   /** Clients in another network namespace of this node. */
   readonly pod: Choice;
   /** Clients in the node's own. */
@@ -68,11 +70,20 @@ export interface ElementObject {
   readonly value: true;
 }
 
-/** An address of the node, and whether node ports answer on it. */
+/** What an address of the node is for. */
+export interface AddressUse {
+  readonly [key: string]: Plain;
+  /** Node ports answer on it. */
+  readonly hasNodePorts: boolean;
+  /** Processes of the host that listen there come before a cluster IP. */
+  readonly hasListeners: boolean;
+}
+
+/** An address of the node. */
 export interface NodeAddressObject {
   readonly kind: "node-address";
   readonly key: string;
-  readonly value: "own" | "node-ports";
+  readonly value: AddressUse;
 }
 
 /** The node's primary address in a family. Key: the family's unspecified address, `0.0.0.0` or `::`. */

@@ -37,6 +37,8 @@ export interface EbpfOptions {
 export interface EbpfFacts {
   /** Addresses of the host per family, canonical, without link-local ones. */
   readonly addresses: Readonly<Record<IPFamily, readonly string[]>>;
+  /** Those of them that are on devices to which no proxy gives addresses of Services. */
+  readonly addressesOfNoProxy: Readonly<Record<IPFamily, readonly string[]>>;
   /** Cookie of the node's network namespace, in decimal. */
   readonly hostNamespace: string;
   /** Cookies of the network namespaces that are opted out. */

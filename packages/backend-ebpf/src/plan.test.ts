@@ -124,7 +124,7 @@ describe("planDelta", () => {
       "write settings host-namespace  1",
       "write pod-range 10.1.0.0/16",
       "write primary 0.0.0.0  172.18.0.1",
-      "write node-address 172.18.0.1  node-ports",
+      "write node-address 172.18.0.1  node-ports, listeners first",
       "write filled IPv4",
       "write table inet turnout-ebpf",
       ...Object.keys(HOOKS).map((name) => `write link ${name}  ${PARTS.programs.sockets} at cgroup 7`),

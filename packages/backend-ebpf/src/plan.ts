@@ -89,9 +89,10 @@ function explainStep(step: Step): string {
     case "list":
     case "ranges":
       return `${name}  ${object.value.join(" ")}`;
+    case "node-address":
+      return `${name}  ${object.value.hasNodePorts ? "node-ports" : "own"}${object.value.hasListeners ? ", listeners first" : ""}`;
     case "settings":
     case "primary":
-    case "node-address":
       return `${name}  ${object.value}`;
     case "table":
       return name;

@@ -1,5 +1,5 @@
 import { FAMILIES, ProxyError } from "@turnout/core/backend";
-import type { Capabilities, HostReport } from "@turnout/core/backend";
+import type { Capabilities, HostReport, IPFamily } from "@turnout/core/backend";
 import { nftVersion, probeHost, readHostAddresses } from "@turnout/host";
 import { tryNftWrite } from "@turnout/host/nft";
 import type { BpfFeature, BpfProbe } from "@turnout/host/bpf";
@@ -89,14 +89,19 @@ type SocketWorld = Pick<EbpfWorld, "namespaces" | "namespaceCookie">;
 /** The number of a cgroup that isn't there. */
 const NO_CGROUP = "0";
 
+/** Devices to which IPVS proxies and Turnout's userspace backend give addresses of Services. */
+const PROXIES_DEVICES: readonly string[] = ["kube-ipvs0", "turnout0"];
+
 /** What facts are read from. */
 type FactWorld = Pick<EbpfWorld, "netlink" | "mounts" | "namespaceCookie" | "cgroupNumber">;
 
 /** Read what rendering may know of the host. A network namespace that is opted out and isn't there has no sockets. */
 export async function readFacts(options: EbpfOptions, world: FactWorld, hasPackets: boolean): Promise<EbpfFacts> {
   const folder = options.cgroup ?? world.mounts().cgroup2;
+  const list = (family: IPFamily): ReturnType<EbpfWorld["netlink"]["addresses"]> => world.netlink.addresses(family);
   return {
-    addresses: await readHostAddresses((family) => world.netlink.addresses(family)),
+    addresses: await readHostAddresses(list),
+    addressesOfNoProxy: await readHostAddresses(list, ...PROXIES_DEVICES),
     hostNamespace: world.namespaceCookie(),
     optedOut: options.optOutNamespaces.flatMap((path) => cookieOf(path, world)),
     cgroup: (folder === undefined ? undefined : world.cgroupNumber(folder)) ?? NO_CGROUP,

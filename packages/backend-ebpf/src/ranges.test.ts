@@ -58,14 +58,10 @@ describe("ranges in the maps", () => {
   ])("%s in %s: %s", (text, range, is) => expect(isInside(text, range)).toBe(is));
 
   it("addresses of the node have flags", () => {
-    expect([encodeAddressFlags("own"), encodeAddressFlags("node-ports")].map((flags) => flags.toString("hex"))).toEqual([
-      "01000000",
-      "03000000",
-    ]);
-    expect([encodeAddressFlags("own"), encodeAddressFlags("node-ports"), Buffer.alloc(4)].map(decodeAddressFlags)).toEqual([
-      "own",
-      "node-ports",
-      undefined,
-    ]);
+    const uses = [false, true].flatMap((hasListeners) => [false, true].map((hasNodePorts) => ({ hasNodePorts, hasListeners })));
+    const flags = uses.map(encodeAddressFlags);
+    expect(flags.map((bytes) => bytes.toString("hex"))).toEqual(["01000000", "03000000", "05000000", "07000000"]);
+    expect(flags.map(decodeAddressFlags)).toEqual(uses);
+    expect([0, 8, 9].map((number) => decodeAddressFlags(Buffer.of(number, 0, 0, 0)))).toEqual([undefined, undefined, undefined]);
   });
 });

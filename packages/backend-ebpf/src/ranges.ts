@@ -2,7 +2,7 @@ import { cidrContains, parseCIDR, parseIP } from "@turnout/core";
 import { ProxyError } from "@turnout/core/backend";
 import type { NodeContext } from "@turnout/core/backend";
 import { ADDRESS_FLAGS, decodeAddress, encodeAddress, encodeId, STRUCTS } from "./layout.ts";
-import type { NodeAddressObject } from "./objects.ts";
+import type { AddressUse } from "./objects.ts";
 
 /** Of the 128 bits of an address, IPv4 has the last 32. */
 const BEFORE_IPV4 = 96;
@@ -70,15 +70,18 @@ export function podRangesOf({ podCIDRs, detector }: Pick<NodeContext, "podCIDRs"
 }
 
 /** A value of `node_addresses`. */
-export function encodeAddressFlags(value: NodeAddressObject["value"]): Buffer {
+export function encodeAddressFlags({ hasNodePorts, hasListeners }: AddressUse): Buffer {
+  const { OWN, NODE_PORTS, LISTENERS } = ADDRESS_FLAGS;
   const flags = Buffer.alloc(4);
-  flags.writeUInt32LE(ADDRESS_FLAGS.OWN | (value === "node-ports" ? ADDRESS_FLAGS.NODE_PORTS : 0));
+  flags.writeUInt32LE(OWN | (hasNodePorts ? NODE_PORTS : 0) | (hasListeners ? LISTENERS : 0));
   return flags;
 }
 
 /** Undoes {@link encodeAddressFlags}; undefined for flags that are none of ours. */
-export function decodeAddressFlags(bytes: Buffer): NodeAddressObject["value"] | undefined {
-  return (["own", "node-ports"] as const).find((value) => encodeAddressFlags(value).equals(bytes));
+export function decodeAddressFlags(bytes: Buffer): AddressUse | undefined {
+  const flags = bytes.readUInt32LE(0);
+  const use = { hasNodePorts: (flags & ADDRESS_FLAGS.NODE_PORTS) !== 0, hasListeners: (flags & ADDRESS_FLAGS.LISTENERS) !== 0 };
+  return encodeAddressFlags(use).equals(bytes) ? use : undefined;
 }
 
 function bitsOf(text: string): { readonly bits: number; readonly address: Buffer } {

@@ -152,6 +152,11 @@ describe("renderRow", () => {
     expect(same.filter(({ kind }) => kind === "list").length).toBe(1);
   });
 
+  it("marks cluster IPs, and no other address", () => {
+    const marked = render(outer({})).flatMap((object) => (object.kind === "service" && object.value.isClusterIP ? [object.key] : []));
+    expect(marked).toEqual(["10.96.0.6:80/TCP"]);
+  });
+
   it("says what pods' sockets leave alone; the host's don't, as no packet of its own can be served", () => {
     const options = parseEbpfOptions({ "opt-out-services": ["shop/web"] });
     const flags = [OPTIONS, options].map((one) =>
@@ -170,9 +175,32 @@ describe("renderSkeleton", () => {
   const OTHERS = ["pod-range 10.1.0.0/16", 'primary 0.0.0.0 "172.18.0.1"'];
 
   it("R-37: node ports are for the node's primary address, those chosen, or all but loopback", () => {
-    expect(keys(undefined)).toEqual([...OTHERS, 'node-address 172.18.0.1 "node-ports"', "filled IPv4", "serving IPv4"]);
-    expect(keys(["127.0.0.0/8"])).toEqual([...OTHERS, 'node-address 172.18.0.1 "own"', "filled IPv4", "serving IPv4"]);
-    expect(keys(["0.0.0.0/0"])).toEqual([...OTHERS, 'node-address 172.18.0.1 "node-ports"', "filled IPv4", "serving IPv4"]);
+    expect(keys(undefined)).toEqual([
+      ...OTHERS,
+      'node-address 172.18.0.1 {"hasNodePorts":true,"hasListeners":true}',
+      "filled IPv4",
+      "serving IPv4",
+    ]);
+    expect(keys(["127.0.0.0/8"])).toEqual([
+      ...OTHERS,
+      'node-address 172.18.0.1 {"hasNodePorts":false,"hasListeners":true}',
+      "filled IPv4",
+      "serving IPv4",
+    ]);
+    expect(keys(["0.0.0.0/0"])).toEqual([
+      ...OTHERS,
+      'node-address 172.18.0.1 {"hasNodePorts":true,"hasListeners":true}',
+      "filled IPv4",
+      "serving IPv4",
+    ]);
+  });
+
+  it("lets the host's listeners come first only on addresses that no proxy put there, and where packets are served", () => {
+    const { node } = stateOf([], "IPv4");
+    const uses = [FACTS, { ...FACTS, addressesOfNoProxy: { IPv4: [], IPv6: [] } }, { ...FACTS, hasPackets: false }].map((host) =>
+      renderSkeleton({ node, host }, PARTS).flatMap((object) => (object.kind === "node-address" ? [object.value.hasListeners] : [])),
+    );
+    expect(uses).toEqual([[true], [false], [false]]);
   });
 
   it("R-24: has no pod ranges where pods are told by their devices, or not at all", () => {

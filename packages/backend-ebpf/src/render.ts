@@ -43,6 +43,7 @@ export function renderRow(row: ServicePort, { node }: Context<EbpfFacts>, option
         affinitySeconds: row.affinitySeconds ?? 0,
         podsPass: isOptedOut || (allowed !== undefined && !isPodInside(allowed, node)),
         hostPass: allowed !== undefined && !isHostInside(allowed, node),
+        isClusterIP: destination.kind === "clusterIP",
         pod: choose("pod"),
         host: choose("host"),
         outside: choose("outside"),

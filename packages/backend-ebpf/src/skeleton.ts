@@ -37,10 +37,14 @@ export function renderSkeleton(context: Context<EbpfFacts>, { isKeeper, programs
   const answering = new Set(chosen === "all" ? hostAddresses : chosen);
   // Those on which node ports answer come first, in case there is no room for all.
   const nodeAddresses = [...new Set([...answering, ...hostAddresses])].filter((address) => unusableReason(address) !== "loopback");
+  // A pod's socket leaves a cluster IP that is there to packets, so these have to be served.
+  const listening = host.hasPackets ? host.addressesOfNoProxy[family] : [];
   const own: readonly EbpfObject[] = [
     ...(detector?.by === "cidr" ? detector.cidrs : []).map((key): EbpfObject => ({ kind: "pod-range", key, value: true })),
     ...(primary === undefined ? [] : [{ kind: "primary", key: UNSPECIFIED[family], value: primary } as const]),
-    ...nodeAddresses.map((key): EbpfObject => ({ kind: "node-address", key, value: answering.has(key) ? "node-ports" : "own" })),
+    ...nodeAddresses.map((key): EbpfObject => {
+      return { kind: "node-address", key, value: { hasNodePorts: answering.has(key), hasListeners: listening.includes(key) } };
+    }),
     { kind: "filled", key: family, value: true },
     { kind: "serving", key: family, value: true },
   ];

@@ -43,7 +43,7 @@ export async function endStuckSockets(
   const stuck = new Map<string, RemoteEnd>();
   const isNodeAddress = (address: string): boolean => {
     const flags = maps.get("node_addresses")?.lookup(encodeAddress(address));
-    return flags !== undefined && decodeAddressFlags(flags) === "node-ports";
+    return flags !== undefined && decodeAddressFlags(flags)?.hasNodePorts === true;
   };
   const asked = maps.get("asked_udp");
   if (asked === undefined) return 0;

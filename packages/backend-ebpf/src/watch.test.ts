@@ -76,6 +76,7 @@ describe("watching the host", () => {
     await flushPromises();
     const first = {
       addresses: { IPv4: ["172.18.0.1"], IPv6: [] },
+      addressesOfNoProxy: { IPv4: ["172.18.0.1"], IPv6: [] },
       hostNamespace: "1",
       optedOut: [],
       cgroup: "7",
@@ -85,7 +86,8 @@ describe("watching the host", () => {
     expect(told).toEqual([first]);
     netlink.setAddresses("IPv6", [{ ip: "fd00:18::1", link: "eth0", prefixLength: 32 }]);
     await flushPromises();
-    expect(told.slice(1)).toEqual([{ ...first, addresses: { IPv4: ["172.18.0.1"], IPv6: ["fd00:18::1"] } }]);
+    const addresses = { IPv4: ["172.18.0.1"], IPv6: ["fd00:18::1"] };
+    expect(told.slice(1)).toEqual([{ ...first, addresses, addressesOfNoProxy: addresses }]);
     await clock.advance(10_000);
     expect(told.length).toBe(2);
     attached = new Map();

@@ -1,5 +1,6 @@
 // How a client gets to an endpoint, for both halves: find the service, choose from its list, keep to the choice.
 #pragma once
+#include <linux/in.h>
 #include <stdbool.h>
 #include "layout.h"
 
@@ -45,6 +46,39 @@ static __always_inline struct service *find_service(const struct destination *to
   if (service || !has_address(&to->address, NODE_PORTS))
     return service;
   return bpf_map_lookup_elem(&services, &port);
+}
+
+// The host has the cluster IP that is asked for by itself. Which of its ports it serves, its listeners say.
+static __always_inline bool is_on_host(const struct service *service, const struct destination *to) {
+  return service->flags & CLUSTER_IP && has_address(&to->address, LISTENERS);
+}
+
+// Ports and addresses as the kernel's functions want them; gives the length, which says the family.
+static __always_inline __u32 tuple_of(const struct destination *to, const struct address *from, __be16 source_port, struct bpf_sock_tuple *tuple) {
+  if (is_mapped(&to->address)) {
+    tuple->ipv4.saddr = from->words[3];
+    tuple->ipv4.daddr = to->address.words[3];
+    tuple->ipv4.sport = source_port;
+    tuple->ipv4.dport = to->port;
+    return sizeof(tuple->ipv4);
+  }
+  __builtin_memcpy(tuple->ipv6.saddr, from, sizeof(*from));
+  __builtin_memcpy(tuple->ipv6.daddr, &to->address, sizeof(to->address));
+  tuple->ipv6.sport = source_port;
+  tuple->ipv6.dport = to->port;
+  return sizeof(tuple->ipv6);
+}
+
+// A socket of this network namespace takes what `from` sends. Of TCP also one that is about to end counts: its listener gets what comes next.
+static __always_inline bool has_listener(void *ctx, const struct destination *to, const struct address *from, __be16 source_port) {
+  struct bpf_sock_tuple tuple = {};
+  __u32 length = tuple_of(to, from, source_port, &tuple);
+  struct bpf_sock *sk = to->protocol == IPPROTO_TCP ? bpf_skc_lookup_tcp(ctx, &tuple, length, BPF_F_CURRENT_NETNS, 0)
+                                                    : bpf_sk_lookup_udp(ctx, &tuple, length, BPF_F_CURRENT_NETNS, 0);
+  if (!sk)
+    return false;
+  bpf_sk_release(sk);
+  return true;
 }
 
 static __always_inline struct endpoint *endpoint_at(__u64 list, __u32 index) {

@@ -17,6 +17,7 @@ union nf_conntrack_proto {
 } __attribute__((preserve_access_index));
 
 struct nf_conn {
+  unsigned long status;
   union nf_conntrack_proto proto;
 } __attribute__((preserve_access_index));
 
@@ -30,6 +31,9 @@ enum tcp_conntrack {
   TCP_CONNTRACK_TIME_WAIT = 7,
   TCP_CONNTRACK_CLOSE = 8,
 };
+
+// @source linux/netfilter/nf_conntrack_common.h
+#define IPS_DST_NAT (1 << 5)
 
 // @source linux/netfilter/nf_nat.h
 enum nf_nat_manip_type { NF_NAT_MANIP_SRC, NF_NAT_MANIP_DST };
@@ -57,37 +61,26 @@ extern struct nf_conn *bpf_ct_insert_entry(struct nf_conn___init *flow) __ksym;
 extern int bpf_ct_change_timeout(struct nf_conn *flow, __u32 timeout_ms) __ksym;
 extern void bpf_ct_release(struct nf_conn *flow) __ksym;
 
-// As the kfuncs want it; gives the length, which tells the family.
-static __always_inline __u32 tuple_of(const struct packet *packet, struct bpf_sock_tuple *tuple) {
-  if (packet->is_ipv4) {
-    tuple->ipv4.saddr = packet->from.words[3];
-    tuple->ipv4.daddr = packet->to.address.words[3];
-    tuple->ipv4.sport = packet->source_port;
-    tuple->ipv4.dport = packet->to.port;
-    return sizeof(tuple->ipv4);
-  }
-  __builtin_memcpy(tuple->ipv6.saddr, &packet->from, sizeof(packet->from));
-  __builtin_memcpy(tuple->ipv6.daddr, &packet->to.address, sizeof(packet->to.address));
-  tuple->ipv6.sport = packet->source_port;
-  tuple->ipv6.dport = packet->to.port;
-  return sizeof(tuple->ipv6);
-}
+// Who gets what comes to an address: whoever got it before, a process of the host, or a Service.
+enum taker { AS_BEFORE, HOST, SERVICE };
 
 // A connection that has ended stays in conntrack for a while. If the client opens another one from the same port, the kernel would forget the first, and
-// send the packet on as it is: so it is forgotten here.
-static __always_inline bool is_over(const struct packet *packet, const struct nf_conn *flow) {
+// send the packet on as it is: so it is forgotten here. So is a flow of UDP that gets to a Service and should get to the host, and the other way round.
+static __always_inline bool is_over(const struct packet *packet, const struct nf_conn *flow, enum taker taker) {
+  if (packet->to.protocol == IPPROTO_UDP && taker != AS_BEFORE)
+    return (flow->status & IPS_DST_NAT) ? taker == HOST : taker == SERVICE;
   __u8 state = packet->is_opening ? flow->proto.tcp.state : 0;
   return state == TCP_CONNTRACK_TIME_WAIT || state == TCP_CONNTRACK_CLOSE;
 }
 
 // Conntrack knows the packet's flow: whatever was decided of it holds.
-static __always_inline bool is_tracked(struct __sk_buff *skb, const struct packet *packet) {
+static __always_inline bool is_tracked(struct __sk_buff *skb, const struct packet *packet, enum taker taker) {
   struct bpf_sock_tuple tuple = {};
   struct bpf_ct_opts___small opts = {.netns_id = BPF_F_CURRENT_NETNS, .l4proto = packet->to.protocol};
-  struct nf_conn *flow = bpf_skb_ct_lookup(skb, &tuple, tuple_of(packet, &tuple), &opts, sizeof(opts));
+  struct nf_conn *flow = bpf_skb_ct_lookup(skb, &tuple, tuple_of(&packet->to, &packet->from, packet->source_port, &tuple), &opts, sizeof(opts));
   if (!flow)
     return false;
-  bool is_kept = !is_over(packet, flow) || bpf_ct_change_timeout(flow, 0) != 0;
+  bool is_kept = !is_over(packet, flow, taker) || bpf_ct_change_timeout(flow, 0) != 0;
   bpf_ct_release(flow);
   return is_kept;
 }
@@ -106,7 +99,7 @@ static __always_inline union nf_inet_addr inet_address(const struct packet *pack
 static __always_inline bool track(struct __sk_buff *skb, const struct packet *packet, const struct endpoint *chosen, const struct address *source) {
   struct bpf_sock_tuple tuple = {};
   struct bpf_ct_opts___small opts = {.netns_id = BPF_F_CURRENT_NETNS, .l4proto = packet->to.protocol};
-  struct nf_conn___init *fresh = bpf_skb_ct_alloc(skb, &tuple, tuple_of(packet, &tuple), &opts, sizeof(opts));
+  struct nf_conn___init *fresh = bpf_skb_ct_alloc(skb, &tuple, tuple_of(&packet->to, &packet->from, packet->source_port, &tuple), &opts, sizeof(opts));
   if (!fresh)
     return false;
   union nf_inet_addr to = inet_address(packet, &chosen->address);

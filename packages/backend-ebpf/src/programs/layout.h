@@ -48,6 +48,8 @@ struct service {
 // Sockets of pods, and of the host, leave the service to packets: it opted out, or their source address may be outside its ranges.
 #define PODS_PASS 1
 #define HOST_PASS 2
+// It is a cluster IP. On an address with LISTENERS a process of the host that listens comes first.
+#define CLUSTER_IP 4
 
 // A list is written once and never changed; its endpoints are sorted by their bytes.
 struct place {
@@ -132,6 +134,7 @@ struct {
 } node_addresses SEC(".maps");
 #define OWN 1
 #define NODE_PORTS 2 // node ports answer here
+#define LISTENERS 4  // no proxy put it on its device, so a process of the host may listen here for a cluster IP, as a DNS cache does
 
 // A family's unspecified address -> the node's primary address.
 struct {

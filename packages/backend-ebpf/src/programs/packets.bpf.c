@@ -83,13 +83,22 @@ static __always_inline bool has_passed_bridge(struct __sk_buff *skb) {
   return packet->active_extensions & 1 << SKB_EXT_BRIDGE_NF;
 }
 
+static __always_inline enum taker taker_of(struct __sk_buff *skb, const struct service *service, const struct packet *packet) {
+  if (!is_on_host(service, &packet->to))
+    return AS_BEFORE;
+  return has_listener(skb, &packet->to, &packet->from, packet->source_port) ? HOST : SERVICE;
+}
+
 static __always_inline int enter(struct __sk_buff *skb, bool is_of_pods) {
   struct packet packet = {};
   if (skb->pkt_type != PACKET_HOST || !read_packet(skb, &packet))
     return NEXT;
   for (int attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     struct service *service = find_service(&packet.to);
-    if (!service || is_tracked(skb, &packet))
+    if (!service)
+      return NEXT;
+    enum taker taker = taker_of(skb, service, &packet);
+    if (is_tracked(skb, &packet, taker) || taker == HOST)
       return NEXT;
     if (has_passed_bridge(skb))
       return bpf_redirect(skb->ifindex, BPF_F_INGRESS);

@@ -40,6 +40,12 @@ static __always_inline bool is_kept(const struct service *service, const struct 
   return is_in_list(choice, chosen);
 }
 
+// A process of the host may listen at this cluster IP. The host's listeners can't be looked up from a pod's socket, so packets of pods are looked at.
+static __always_inline bool is_of_host(struct bpf_sock_addr *ctx, const struct service *service, const struct destination *to, bool is_host) {
+  struct address unbound = {};
+  return is_on_host(service, to) && (!is_host || has_listener(ctx, to, &unbound, 0));
+}
+
 // Find out what becomes of a question; with SERVE the endpoint is in `chosen`.
 static __always_inline enum verdict answer(struct bpf_sock_addr *ctx, const struct question *question, struct endpoint *chosen) {
   __u64 namespace = bpf_get_netns_cookie(ctx);
@@ -53,7 +59,7 @@ static __always_inline enum verdict answer(struct bpf_sock_addr *ctx, const stru
   struct peer peer = peer_of(ctx, &to);
   for (int attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     struct service *service = find_service(&question->to);
-    if (!service || service->flags & (is_host ? HOST_PASS : PODS_PASS))
+    if (!service || service->flags & (is_host ? HOST_PASS : PODS_PASS) || is_of_host(ctx, service, &question->to, is_host))
       return PASS;
     struct endpoint *before = question->is_connecting ? NULL : bpf_map_lookup_elem(&chosen_udp, &peer);
     if (before && !before->port)

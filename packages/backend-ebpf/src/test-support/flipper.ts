@@ -34,6 +34,7 @@ const ROUNDS = [
         affinitySeconds: 0,
         podsPass: false,
         hostPass: false,
+        isClusterIP: true,
         pod: choice,
         host: choice,
         outside: choice,

@@ -1,6 +1,6 @@
 // Run by node-kernel.test.ts in namespaces of its own; prints what it saw as JSON. This network namespace is a node that the module serves, with a client
 // outside and pods that no hook of a cgroup sees.
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LinkInfo } from "@turnout/host/bpf";
 import type { ServiceFixture } from "@turnout/core/testing";
@@ -9,7 +9,8 @@ import { STRUCTS } from "../layout.ts";
 import { hostPinFiles } from "../pin-files.ts";
 import type { Calls } from "./agent.ts";
 import { startAgents } from "./agents.ts";
-import { at } from "./clients.ts";
+import { CACHED, cachePhases } from "./cache-phases.ts";
+import { askAll, at } from "./clients.ts";
 import { Daemon } from "./daemon.ts";
 import type { DaemonOptions } from "./daemon.ts";
 import { CHANGED, endsAs, killings, MANY, runToEnd, UDP } from "./killings.ts";
@@ -129,6 +130,18 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       carriers: carriers(),
       tables: tables(),
     };
+  },
+
+  // A cache of the host listens at the cluster IP of a DNS Service, goes, and comes back: for packets alone, then for sockets, then for those that opted out.
+  async cache() {
+    const { pod } = await furnishNode();
+    const options = { "opt-out-services": CACHED.map(({ name: service }) => `shop/${service}`) };
+    const packets = await cachePhases(await Daemon.start(place), { pod });
+    writeFileSync(`${cgroup}/cgroup.procs`, String(process.pid));
+    const host = { askAll };
+    const sockets = await cachePhases(await Daemon.start(place), { pod, host });
+    const optedOut = await cachePhases(await Daemon.start({ ...place, options }), { pod, host });
+    return { packets, sockets, optedOut };
   },
 
   // Endpoints of UDP go: who asks again by the same flow gets another one.

@@ -15,6 +15,7 @@ export const SETTINGS: NodeSettings = {
 /** Host facts of the tests: node1's addresses. */
 export const FACTS: EbpfFacts = {
   addresses: { IPv4: ["127.0.0.1", "172.18.0.1"], IPv6: ["::1", "fd00:18::1"] },
+  addressesOfNoProxy: { IPv4: ["127.0.0.1", "172.18.0.1"], IPv6: ["::1", "fd00:18::1"] },
   hostNamespace: "1",
   optedOut: [],
   cgroup: "7",

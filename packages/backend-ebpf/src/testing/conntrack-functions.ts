@@ -2,16 +2,19 @@ import type { Protocol } from "@turnout/core/backend";
 import { ProgramFault, Value } from "./cpu.ts";
 import type { Cpu, KernelFunction } from "./cpu.ts";
 import { errno } from "./errno.ts";
+import { hold, isHeld, release } from "./held.ts";
 import type { Conntrack, TrackedFlow, Tuple } from "./conntrack.ts";
 import { aboutOf } from "./run-about.ts";
 
 /** Where the kernel in memory has the fields that programs read of its structs: not where programs/conntrack.h declares them. */
-export const KERNEL_FIELDS: Readonly<Record<string, number>> = { "nf_conn.proto.tcp.state": 184 };
+export const KERNEL_FIELDS: Readonly<Record<string, number>> = { "nf_conn.status": 128, "nf_conn.proto.tcp.state": 184 };
 
 /** @source net/netfilter/nf_conntrack_bpf.c struct bpf_ct_opts */
 const OPTIONS = { namespace: 0, error: 4, protocol: 8, direction: 9, reserved: 10, bytes: 12 } as const;
 const CURRENT_NAMESPACE = -1;
 const FLOW_BYTES = 256;
+/** @source linux/netfilter/nf_conntrack_common.h IPS_DST_NAT */
+const DESTINATION_NAT = 1n << 5n;
 const UNWRITABLE: ReadonlySet<number> = new Set();
 const PROTOCOLS: Readonly<Record<number, Protocol>> = { 6: "TCP", 17: "UDP" };
 const MANIPULATION = { source: 0, destination: 1 } as const;
@@ -23,18 +26,16 @@ class FlowValue extends Value {
   readonly flow: TrackedFlow;
   readonly isInserted: boolean;
   timeoutMs: number = FIRST_MS;
-  isHeld = true;
 
   constructor(flow: TrackedFlow, isInserted: boolean) {
     super(Buffer.allocUnsafe(FLOW_BYTES).fill(0xa5), UNWRITABLE);
     this.flow = flow;
     this.isInserted = isInserted;
+    const isRewritten = flow.reply.source !== flow.original.destination || flow.reply.sourcePort !== flow.original.port;
+    this.bytes.writeBigUInt64LE(isRewritten ? DESTINATION_NAT : 0n, KERNEL_FIELDS["nf_conn.status"]);
     this.bytes.writeUInt8(flow.tcpState, KERNEL_FIELDS["nf_conn.proto.tcp.state"]);
   }
 }
-
-/** Flows that a program has and must give back, by its run's setting. */
-const held = new WeakMap<object, Set<FlowValue>>();
 
 /** Kfuncs of conntrack, as in Linux 6.18. */
 export const CONNTRACK_FUNCTIONS: Readonly<Record<string, KernelFunction>> = {
@@ -78,11 +79,6 @@ export const CONNTRACK_FUNCTIONS: Readonly<Record<string, KernelFunction>> = {
   bpf_ct_release: (cpu) => release(cpu, heldAt(cpu, true)),
 };
 
-/** Fail a run that still has flows, as the verifier would. @throws {ProgramFault} */
-export function requireAllReleased(setting: object): void {
-  if ((held.get(setting)?.size ?? 0) > 0) throw new ProgramFault("the program has not given back a flow of conntrack");
-}
-
 const MAPPED = `${"\0".repeat(10)}\xff\xff`;
 
 function isMapped(address: string): boolean {
@@ -95,21 +91,9 @@ function packetAbout(cpu: Cpu): { readonly conntrack: Conntrack } {
   return packet;
 }
 
-function hold(cpu: Cpu, value: FlowValue): FlowValue {
-  let all = held.get(cpu.setting);
-  if (all === undefined) held.set(cpu.setting, (all = new Set()));
-  all.add(value);
-  return value;
-}
-
-function release(cpu: Cpu, value: FlowValue): void {
-  value.isHeld = false;
-  held.get(cpu.setting)?.delete(value);
-}
-
 function heldAt(cpu: Cpu, isInserted: boolean): FlowValue {
   const value = cpu.valueAt(1);
-  if (!(value instanceof FlowValue) || !value.isHeld || value.isInserted !== isInserted)
+  if (!(value instanceof FlowValue) || !isHeld(cpu, value) || value.isInserted !== isInserted)
     throw new ProgramFault(`this is no flow of conntrack that ${isInserted ? "was found" : "is to be inserted"}`);
   return value;
 }

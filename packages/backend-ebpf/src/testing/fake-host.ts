@@ -18,6 +18,8 @@ const START_MS = 1_000_000;
 export interface EbpfFakeHost extends FakeHost {
   readonly world: EbpfWorld;
   readonly kernel: MemoryKernel;
+  /** Where processes of node1 listen, `ip:port/TCP`. */
+  readonly listeners: Set<string>;
   /** What was logged, `level message {fields}`; the last thousand lines. */
   readonly lines: readonly string[];
 }
@@ -59,6 +61,10 @@ class MemoryHost implements EbpfFakeHost {
 
   get kernel(): MemoryKernel {
     return this.#machine.kernel;
+  }
+
+  get listeners(): Set<string> {
+    return this.#machine.listeners;
   }
 
   get lines(): readonly string[] {

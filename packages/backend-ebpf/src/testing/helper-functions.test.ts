@@ -11,7 +11,7 @@ import type { AskingSocket, PacketAbout, RunAbout } from "./run-about.ts";
 
 /** The region of a program's stack, which ends at 512. */
 const STACK = 1;
-const ABOUT: RunAbout = { nowNs: () => 5_000_000_001n, random: () => 0.75, socket: undefined, packet: undefined };
+const ABOUT: RunAbout = { nowNs: () => 5_000_000_001n, random: () => 0.75, listens: () => false, socket: undefined, packet: undefined };
 const CONTEXT = new Value(Buffer.alloc(16));
 
 function hash(): KernelMap {

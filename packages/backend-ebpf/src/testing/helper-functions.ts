@@ -1,6 +1,7 @@
 import { ProgramFault } from "./cpu.ts";
 import type { Cpu, KernelFunction } from "./cpu.ts";
 import { KernelMap } from "./kernel-maps.ts";
+import { LISTENER_FUNCTIONS } from "./listener-functions.ts";
 import { aboutOf } from "./run-about.ts";
 import type { AskingSocket, PacketAbout } from "./run-about.ts";
 import { errno } from "./errno.ts";
@@ -20,6 +21,7 @@ const AF_INET = 2;
  * @source linux/bpf.h ___BPF_FUNC_MAPPER
  */
 export const HELPERS: Readonly<Record<number, KernelFunction>> = {
+  ...LISTENER_FUNCTIONS,
   // bpf_map_lookup_elem
   1: (cpu) => {
     const map = mapOf(cpu);

@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { PLACES, STAGE_NODE, UPLINK } from "@turnout/conformance";
 import type { FaultSwitches, Flow, HostAddress, Packet } from "@turnout/conformance";
 import { FAMILIES, familyOf } from "@turnout/core";
-import { ProxyError } from "@turnout/core/backend";
+import { hostPort, ProxyError } from "@turnout/core/backend";
 import type { Clock, IPFamily, Protocol } from "@turnout/core/backend";
 import type { CgroupHook, Direction } from "@turnout/host/bpf";
 import { createFakeNetlink, flowsOf } from "@turnout/host/testing";
@@ -60,6 +60,8 @@ export class MemoryMachine implements Machine {
   readonly world: Machine["world"];
   readonly kernel: MemoryKernel;
   readonly netlink: FakeNetlink = createFakeNetlink();
+  /** Where processes of node1 listen, `ip:port/TCP`. */
+  readonly listeners: Set<string> = new Set();
   readonly #clock: Pick<Clock, "nowMs">;
   readonly #sockets = new MemorySockets();
   #addresses: readonly HostAddress[] = [];
@@ -187,7 +189,12 @@ export class MemoryMachine implements Machine {
   }
 
   #about(random: () => number, about: Partial<Pick<RunAbout, "socket" | "packet">>): RunAbout {
-    return { nowNs: () => BigInt(this.#clock.nowMs()) * 1_000_000n, random, socket: undefined, packet: undefined, ...about };
+    const nowNs = (): bigint => BigInt(this.#clock.nowMs()) * 1_000_000n;
+    // A program at a device runs in node1's network namespace, as do those of node1's sockets.
+    const isOfNode = about.socket === undefined || about.socket.namespace === NAMESPACES.get(STAGE_NODE);
+    const listens: RunAbout["listens"] = (protocol, address, port) =>
+      isOfNode && this.listeners.has(`${hostPort(addressText(address), port)}/${protocol}`);
+    return { nowNs, random, listens, socket: undefined, packet: undefined, ...about };
   }
 
   /** All ways lead over the uplink, but for those to the node's own addresses. Where it has no other address, its link-local one is taken. */

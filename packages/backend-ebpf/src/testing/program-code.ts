@@ -1,9 +1,10 @@
 import { readFileSync, statSync } from "node:fs";
 import { hash } from "node:crypto";
 import { ProxyError } from "@turnout/core/backend";
-import { CONNTRACK_FUNCTIONS, KERNEL_FIELDS, requireAllReleased } from "./conntrack-functions.ts";
+import { CONNTRACK_FUNCTIONS, KERNEL_FIELDS } from "./conntrack-functions.ts";
 import { Cpu } from "./cpu.ts";
 import type { Operation, RunSetting, Value } from "./cpu.ts";
+import { requireAllReleased } from "./held.ts";
 import { HELPERS } from "./helper-functions.ts";
 import type { KernelMap } from "./kernel-maps.ts";
 import { readObjectFile } from "./object-file.ts";
@@ -60,7 +61,10 @@ function makeCode(bytes: Buffer, path: string): Code {
   const cpu = new Cpu();
   try {
     const file = readObjectFile(bytes, { ...KERNEL_FIELDS, ...SKB_FIELDS });
-    const operations = translate(file.instructions, cpu, { helpers: HELPERS, kfuncs: { ...CONNTRACK_FUNCTIONS, ...SKB_FUNCTIONS } });
+    const operations = translate(file.instructions, cpu, {
+      helpers: HELPERS,
+      kfuncs: { ...CONNTRACK_FUNCTIONS, ...SKB_FUNCTIONS },
+    });
     return { file, operations, cpu, digest };
   } catch (error) {
     throw ProxyError.from(error, "invalid_object", "this file is no BPF object that the kernel in memory can run", { object: path });

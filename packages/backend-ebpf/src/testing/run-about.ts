@@ -1,3 +1,4 @@
+import type { Protocol } from "@turnout/core/backend";
 import type { Conntrack } from "./conntrack.ts";
 import type { Cpu } from "./cpu.ts";
 
@@ -6,6 +7,8 @@ export interface RunAbout {
   readonly nowNs: () => bigint;
   /** In [0, 1). */
   readonly random: () => number;
+  /** Whether a process of the network namespace listens there; the address has 16 bytes. */
+  readonly listens: (protocol: Protocol, address: Buffer, port: number) => boolean;
   /** At hooks of sockets: who asks. */
   readonly socket: AskingSocket | undefined;
   /** At devices: the packet from its IP header on, and what else there is to ask. */
