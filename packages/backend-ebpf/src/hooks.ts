@@ -17,6 +17,7 @@ export const HOOKS: Readonly<Record<string, CgroupHook>> = {
   turnout_recv6: "recvmsg6",
   turnout_peer4: "getpeername4",
   turnout_peer6: "getpeername6",
+  turnout_close: "sock_release",
 };
 
 /** The programs of packets.bpf.o by their names in C; `turnout_in_pods` is for devices by which pods are told. */

@@ -22,7 +22,7 @@ interface Structs {
   readonly endpoint: Struct<"address" | "port" | "zero">;
   readonly counters: Struct<"connections" | "datagrams" | "rejects" | "drops" | "outside">;
   readonly settings: Struct<"host_namespace">;
-  readonly peer: Struct<"socket" | "endpoint" | "zero">;
+  readonly peer: Struct<"socket" | "endpoint" | "is_sender">;
 }
 
 /** The structs that are written or read here, by their names in C; layout.test.ts has a compiler compare them. */
@@ -39,7 +39,7 @@ export const STRUCTS: Structs = {
   endpoint: { bytes: 20, fields: { address: [0, 16], port: [16, 2], zero: [18, 2] } },
   counters: { bytes: 40, fields: { connections: [0, 8], datagrams: [8, 8], rejects: [16, 8], drops: [24, 8], outside: [32, 8] } },
   settings: { bytes: 8, fields: { host_namespace: [0, 8] } },
-  peer: { bytes: 32, fields: { socket: [0, 8], endpoint: [8, 20], zero: [28, 4] } },
+  peer: { bytes: 32, fields: { socket: [0, 8], endpoint: [8, 20], is_sender: [28, 4] } },
 };
 
 /** The numbers of `enum verdict`; 0 is PASS, which no element has. */

@@ -8,7 +8,7 @@ import type { Player } from "./test-support/stage.ts";
 
 const OBJECT = fileURLToPath(new URL("../dist/programs/sockets.bpf.o", import.meta.url));
 
-const HOOK_NAMES = ["conn4", "conn6", "peer4", "peer6", "recv4", "recv6", "send4", "send6"].map((name) => `turnout_${name}`);
+const HOOK_NAMES = ["close", "conn4", "conn6", "peer4", "peer6", "recv4", "recv6", "send4", "send6"].map((name) => `turnout_${name}`);
 const MAP_NAMES = [
   "affinity",
   "asked_tcp",
@@ -68,10 +68,10 @@ const HARM: Readonly<Record<string, number>> = {
   chainGone: 1,
   chainMore: 1,
   packetProgramsGone: 2,
-  programsGone: 8,
-  allMapsGone: 99,
+  programsGone: 9,
+  allMapsGone: 100,
   servingGone: 1,
-  everythingGone: 101,
+  everythingGone: 102,
 };
 
 describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2", "ip", "nft"), () => {
@@ -105,9 +105,9 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
       sticky: true,
       peers: ["10.96.0.1:80", "10.96.0.2:80"],
       asked: true,
-      // Eight links, and the folder of the programs before.
-      rebuilt: 9,
-      links: 10,
+      // Nine links, and the folder of the programs before.
+      rebuilt: 10,
+      links: 11,
       problems: [],
     });
   });
@@ -121,7 +121,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
     const both = ["10.1.1.10", "10.1.1.11"];
     expect(await play("refusedBuild")).toEqual({
       seen: both,
-      refused: 8,
+      refused: 9,
       isSame: true,
       problems: [why("the verifier's whole log is in /mnt/verifier-log")],
       written: 0,
@@ -148,7 +148,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
     const served = ANSWERED.slice(0, 2);
     expect(await play("otherCgroup")).toEqual({
       before: served,
-      links: 8,
+      links: 9,
       outside: [SILENCE, SILENCE],
       inside: served,
       again: served,
@@ -157,7 +157,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
   });
 
   it("waits with hooks that ask in both families until both are in the new maps", async () => {
-    const late = ["3-egress", "3-ingress", "turnout_conn6", "turnout_peer6", "turnout_recv6", "turnout_send6"].map(
+    const late = ["3-egress", "3-ingress", "turnout_close", "turnout_conn6", "turnout_peer6", "turnout_recv6", "turnout_send6"].map(
       (name) => ` [timed_out] the services of IPv6 are not in the new maps yet: ${name}: the old ones stay in force; it is tried again`,
     );
     const answers = [...ANSWERED, "10.96.0.2:80 10.96.0.2:80 says 10.1.1.20"];

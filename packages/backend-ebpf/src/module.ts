@@ -231,7 +231,9 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
   /** Where sockets are served their packets need no devices, and nobody can tell of all whose they are. */
   isWayIn({ kind, key }: EbpfObject): boolean {
     const hook = HOOKS[key];
-    return kind === "device" || (kind === "link" && hook !== undefined && familiesOf(hook).includes(this.#family));
+    // Nothing comes in where sockets are closed.
+    const isAsked = hook !== undefined && hook !== "sock_release" && familiesOf(hook).includes(this.#family);
+    return kind === "device" || (kind === "link" && isAsked);
   }
 
   describe(object: EbpfObject, held?: EbpfObject): ObjectWords {

@@ -127,6 +127,6 @@ describe("a node that the module serves", NEEDS, () => {
   });
 
   it("leaves nothing attached, pinned or in nft when it is cleaned up", async () => {
-    expect(await play("cleanUp")).toEqual({ before: SERVED, links: 14, detached: 14, isThere: false, tables: "", after: "silence" });
+    expect(await play("cleanUp")).toEqual({ before: SERVED, links: 15, detached: 15, isThere: false, tables: "", after: "silence" });
   });
 });

@@ -217,7 +217,7 @@ describe("renderSkeleton", () => {
       'settings host-namespace "1"',
       "opt-out 7",
       ...keys(undefined),
-      ...["conn4", "conn6", "send4", "send6", "recv4", "recv6", "peer4", "peer6"].map((name) => `link turnout_${name} ${link}`),
+      ...["conn4", "conn6", "send4", "send6", "recv4", "recv6", "peer4", "peer6", "close"].map((name) => `link turnout_${name} ${link}`),
       `table inet turnout-ebpf ${JSON.stringify(TABLE_OBJECT.value)}`,
       ...[2, 3].flatMap((index) => [
         `device ${index}-ingress ${JSON.stringify({ program: "turnout_in", programs: PARTS.programs.packets })}`,

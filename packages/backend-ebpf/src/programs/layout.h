@@ -92,7 +92,7 @@ struct kept {
 struct peer {
   __u64 socket; // its cookie
   struct endpoint endpoint;
-  __u32 zero;
+  __u32 is_sender; // in chosen_udp: 1, the endpoint is what the socket hears from, and not what it asked for
 };
 
 struct counters {
@@ -178,7 +178,7 @@ struct {
   __type(value, struct endpoint);
 } asked_tcp SEC(".maps");
 
-// The same of UDP, which many short connections of TCP must not push out: by this sockets are found whose endpoint goes.
+// The same of UDP that is connected, which many short connections of TCP must not push out: by this sockets are found whose endpoint goes.
 struct {
   __uint(type, BPF_MAP_TYPE_LRU_HASH);
   __uint(max_entries, 131072);
@@ -186,7 +186,7 @@ struct {
   __type(value, struct endpoint);
 } asked_udp SEC(".maps");
 
-// What a socket of UDP that isn't connected got, by what it asked for. Port 0: its program answers somebody there, and asks no service.
+// Of a socket of UDP that isn't connected what it got, by what it asked for, and the other way round. Port 0: its program answers a client there, and asks no service.
 struct {
   __uint(type, BPF_MAP_TYPE_LRU_HASH);
   __uint(max_entries, 131072);

@@ -5,6 +5,7 @@
 #include "choose.h"
 
 #define ALLOW 1
+#define AF_INET 2
 
 struct question {
   struct destination to;
@@ -17,6 +18,13 @@ static __always_inline bool is_same_end(const struct endpoint *a, const struct e
 
 static __always_inline struct peer peer_of(struct bpf_sock_addr *ctx, const struct endpoint *end) {
   struct peer peer = {.socket = bpf_get_socket_cookie(ctx), .endpoint = *end};
+  return peer;
+}
+
+// What a socket that isn't connected hears from.
+static __always_inline struct peer sender_of(struct bpf_sock_addr *ctx, const struct endpoint *end) {
+  struct peer peer = peer_of(ctx, end);
+  peer.is_sender = 1;
   return peer;
 }
 
@@ -85,11 +93,12 @@ static __always_inline void remember(struct bpf_sock_addr *ctx, const struct que
   struct peer got = peer_of(ctx, chosen);
   if (question->to.protocol == IPPROTO_TCP)
     return note(&asked_tcp, &got, &to);
-  note(&asked_udp, &got, &to);
   if (question->is_connecting)
-    return;
+    return note(&asked_udp, &got, &to);
   struct peer asked = peer_of(ctx, &to);
   note(&chosen_udp, &asked, chosen);
+  struct peer sender = sender_of(ctx, chosen);
+  note(&chosen_udp, &sender, &to);
 }
 
 // A socket that asks an endpoint by its own address wants to see that. A connected socket of IPv6 whose peer is ::ffff:a.b.c.d says that address with each
@@ -100,7 +109,9 @@ static __always_inline void forget(struct bpf_sock_addr *ctx, const struct quest
     return;
   struct endpoint to = asked_end(question);
   struct peer peer = peer_of(ctx, &to);
+  struct peer sender = sender_of(ctx, &to);
   bpf_map_delete_elem(&asked_udp, &peer);
+  bpf_map_delete_elem(&chosen_udp, &sender);
 }
 
 // The service that a peer stands for, if it does for this socket.
@@ -108,7 +119,11 @@ static __always_inline struct endpoint *asked_for(struct bpf_sock_addr *ctx, con
   struct peer peer = peer_of(ctx, end);
   if (ctx->protocol == IPPROTO_TCP)
     return bpf_map_lookup_elem(&asked_tcp, &peer);
-  return bpf_map_lookup_elem(&asked_udp, &peer);
+  struct endpoint *asked = bpf_map_lookup_elem(&asked_udp, &peer);
+  if (asked)
+    return asked;
+  struct peer sender = sender_of(ctx, end);
+  return bpf_map_lookup_elem(&chosen_udp, &sender);
 }
 
 // Somebody sends from an address of the node, and from a port that is a node port's, too. What this socket sends there is an answer, and not for the service.
@@ -259,6 +274,28 @@ SEC("cgroup/getpeername6")
 int turnout_peer6(struct bpf_sock_addr *ctx) {
   struct endpoint peer = end6(ctx);
   show6(ctx, &peer);
+  return ALLOW;
+}
+
+// All who had the socket have closed it. What it asked for goes with it, so that nobody looks through what ended long ago.
+SEC("cgroup/sock_release")
+int turnout_close(struct bpf_sock *sk) {
+  struct peer peer = {.endpoint = {.port = sk->dst_port}};
+  // Of one that isn't connected the map forgets what was not used for long.
+  if (!peer.endpoint.port)
+    return ALLOW;
+  peer.socket = bpf_get_socket_cookie(sk);
+  // The verifier takes no pointer into the context, which a compiler makes of two loads in two branches: so both are loaded.
+  __be32 ipv4 = sk->dst_ip4;
+  __be32 words[4] = {sk->dst_ip6[0], sk->dst_ip6[1], sk->dst_ip6[2], sk->dst_ip6[3]};
+  barrier_var(ipv4);
+  barrier_var(words[3]);
+  struct address ipv6 = {.words = {words[0], words[1], words[2], words[3]}};
+  peer.endpoint.address = sk->family == AF_INET ? mapped(ipv4) : ipv6;
+  if (sk->protocol == IPPROTO_TCP)
+    bpf_map_delete_elem(&asked_tcp, &peer);
+  else
+    bpf_map_delete_elem(&asked_udp, &peer);
   return ALLOW;
 }
 

@@ -45,6 +45,7 @@ export const EXPECTED: Readonly<Record<string, unknown>> = {
     strays: [],
     again: true,
   },
+  closed: { open: { asked_tcp: 3, asked_udp: 3 }, left: { asked_tcp: 0, asked_udp: 0 } },
   crowd: ["10.96.0.2:80", "10.96.0.2:80"],
   nodePortAsClient: {
     answers: [
@@ -55,7 +56,8 @@ export const EXPECTED: Readonly<Record<string, unknown>> = {
       "[fd00:18::1]:30002 says fd00:1:1::20",
       SILENCE,
     ],
-    noted: 4,
+    // A socket that asked a service has two.
+    noted: 6,
     counted: [
       { ...none, datagrams: 2 },
       { ...none, datagrams: 2 },

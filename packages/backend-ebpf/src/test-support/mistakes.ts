@@ -46,6 +46,13 @@ export const MISTAKES: readonly Mistake[] = [
   idle("turnout_peer4", "connect"),
   idle("turnout_peer6", "connect"),
   inSockets(
+    "turnout_close does nothing",
+    "closed",
+    "int turnout_close(struct bpf_sock *sk) {\n",
+    "int turnout_close(struct bpf_sock *sk) {\n  return ALLOW;\n",
+  ),
+  inSockets("closed sockets of IPv6 are remembered", "closed", "sk->family == AF_INET ?", "1 ?"),
+  inSockets(
     "the port stays",
     "connect",
     "    ctx->user_ip4 = chosen.address.words[3];\n    ctx->user_port = chosen.port;",
@@ -68,7 +75,7 @@ export const MISTAKES: readonly Mistake[] = [
   inSockets("each datagram gets another endpoint", "oneSocket", "  note(&chosen_udp, &asked, chosen);\n", ""),
   inSockets("nobody keeps to an endpoint", "kept", "!is_kept(service, choice, before, chosen) && ", ""),
   inSockets("what was chosen once is kept for good", "kept", "return is_in_list(choice, chosen);", "return true;"),
-  inSockets("sockets of TCP are noted among those of UDP", "crowd", "if (question->to.protocol == IPPROTO_TCP)", "if (0)"),
+  inSockets("sockets of TCP are noted among those of UDP", "connect", "if (question->to.protocol == IPPROTO_TCP)", "if (0)"),
   inSockets("answers go to the service", "nodePortAsClient", "if (before && !before->port)", "if (0)"),
   inSockets("who asked a service is cut off from it", "nodePortAsClient", "if (!bpf_map_lookup_elem(&chosen_udp, &peer))", "if (1)"),
   inSockets(
@@ -84,7 +91,7 @@ export const MISTAKES: readonly Mistake[] = [
   inSockets(
     "an endpoint that is asked by its own address shows as its service",
     "oneSocket",
-    "bpf_map_delete_elem(&asked_udp, &peer);",
+    "bpf_map_delete_elem(&chosen_udp, &sender);",
     "",
   ),
   inSockets("what was asked first is remembered for good", "twoServices", "if (!before || !is_same_end(before, end))", "if (!before)"),

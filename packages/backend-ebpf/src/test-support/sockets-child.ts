@@ -17,7 +17,7 @@ import { connectOften } from "./connect-often.ts";
 import type { FlipperData } from "./flipper.ts";
 import { startSockets } from "./proxy.ts";
 import type { Proxy } from "./proxy.ts";
-import { udpScenarios } from "./udp-scenarios.ts";
+import { closedSockets, udpScenarios } from "./udp-scenarios.ts";
 
 const [, , name = "", cgroup = "", objectFile = ""] = process.argv;
 
@@ -100,6 +100,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
   },
 
   ...udpScenarios(proxy),
+  closed: () => closedSockets(proxy),
 
   // Two services with the same endpoint: whichever was asked last is shown.
   async twoServices() {

@@ -2,6 +2,8 @@
 import { createSocket } from "node:dgram";
 import type { RemoteInfo } from "node:dgram";
 import { once } from "node:events";
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { ask, askBy, at } from "./clients.ts";
 import type { Question } from "./clients.ts";
@@ -84,3 +86,27 @@ export const udpScenarios = (start: () => Promise<Proxy>): Readonly<Record<strin
     return { answers, noted, counted: [counted("plain", "UDP"), counted("plain", "UDP", "IPv6")] };
   },
 });
+
+/** What sockets asked for is remembered as long as they are open; of one that isn't connected nothing is among them. */
+export async function closedSockets(start: () => Promise<Proxy>): Promise<unknown> {
+  const { want, map } = await start();
+  want([PLAIN, { name: "tcp", number: 1, local: 1 }]);
+  const remembered = async (): Promise<Readonly<Record<string, number>>> => {
+    const counts = { asked_tcp: 0, asked_udp: 0 };
+    for (const name of ["asked_tcp", "asked_udp"] as const) for await (const { count } of map(name).read()) counts[name] += count;
+    return counts;
+  };
+  const addresses = (number: number): readonly string[] => [`10.96.0.${number}`, `fd00:96::${number}`, `::ffff:10.96.0.${number}`];
+  const connections = addresses(1).map((host) => connect({ host, port: 80, allowHalfOpen: true }));
+  const sockets = addresses(2).map((address) => createSocket(address.includes(":") ? "udp6" : "udp4"));
+  for (const [index, address] of addresses(2).entries()) sockets[index]?.connect(80, address);
+  await Promise.all([...connections, ...sockets].map((one) => once(one, "connect")));
+  const other = createSocket("udp4");
+  await askBy(other, at("sendto", "10.96.0.2"), ANSWERED_MS);
+  const open = await remembered();
+  for (const connection of connections) connection.destroy();
+  for (const socket of [...sockets, other]) socket.close();
+  // The connections are closed after this turn.
+  await sleep(100);
+  return { open, left: await remembered() };
+}

@@ -4,7 +4,7 @@ import type { Cpu } from "./cpu.ts";
 
 /** Where the fields of a program's context at a hook of sockets lie. @source linux/bpf.h struct bpf_sock_addr, struct bpf_sock */
 const ADDRESS = { family: 0, ip4: 4, ip6: 8, port: 24, socketFamily: 28, type: 32, protocol: 36, socket: 64, bytes: 72 } as const;
-const SOCKET = { state: 72, bytes: 80 } as const;
+const SOCKET = { family: 4, type: 8, protocol: 12, toPort: 48, toIp4: 52, toIp6: 56, state: 72, bytes: 80 } as const;
 const FAMILY = { IPv4: 2, IPv6: 10 } as const;
 const TYPE: Readonly<Record<number, number>> = { 6: 1, 17: 2, 132: 1 };
 const STATE = { established: 1, closed: 7 } as const;
@@ -53,6 +53,21 @@ export class SocketContext extends Value {
       this.bytes.copy(address, 12, ADDRESS.ip4, ADDRESS.ip4 + 4);
     } else this.bytes.copy(address, 0, ADDRESS.ip6, ADDRESS.ip6 + 16);
     return { address, port: this.bytes.readUInt16BE(ADDRESS.port) };
+  }
+}
+
+/** The context of a program that is called when a socket is closed. */
+export class ClosingContext extends Value {
+  constructor(isIPv4: boolean, protocol: number, peer: SocketAddress | undefined) {
+    super(Buffer.alloc(SOCKET.bytes), NOTHING);
+    this.bytes.writeUInt32LE(FAMILY[isIPv4 ? "IPv4" : "IPv6"], SOCKET.family);
+    this.bytes.writeUInt32LE(TYPE[protocol] ?? 0, SOCKET.type);
+    this.bytes.writeUInt32LE(protocol, SOCKET.protocol);
+    this.bytes.writeUInt32LE(peer === undefined ? STATE.closed : STATE.established, SOCKET.state);
+    if (peer === undefined) return;
+    this.bytes.writeUInt16BE(peer.port, SOCKET.toPort);
+    if (isIPv4) peer.address.copy(this.bytes, SOCKET.toIp4, 12, 16);
+    else peer.address.copy(this.bytes, SOCKET.toIp6, 0, 16);
   }
 }
 

@@ -48,7 +48,7 @@ describe("the compiled programs, loaded into a kernel in memory", needs("bpf"), 
     const [first, second] = [await bpf.load(OBJECT_FILES.sockets, { maps }), await bpf.load(OBJECT_FILES.packets, { maps })];
     expect(second.map("services").info).toEqual({ ...first.map("services").info });
     expect(first.map("services").info).toMatchObject({ type: "hash", keySize: 20, maxEntries: 10, flags: 1 });
-    expect(first.programs.size + second.programs.size).toBe(11);
+    expect(first.programs.size + second.programs.size).toBe(12);
     const other = bpf.load(OBJECT_FILES.sockets, { maps: { services: { pin: `${ROOT}/x/services`, maxEntries: 11 } } });
     await expect(other).rejects.toMatchObject({ code: "invalid_object" });
     await expect(bpf.load(OBJECT_FILES.sockets, { maps: { nothing: {} } })).rejects.toMatchObject({ code: "invalid_object" });

@@ -1,5 +1,6 @@
 import type { FaultSwitches } from "@turnout/conformance";
 import { ProxyError } from "@turnout/core/backend";
+import { programTypeAt } from "@turnout/host/bpf";
 import type { CgroupHook, Direction, TcFilterName, TcPlace } from "@turnout/host/bpf";
 import { BpfFiles } from "./bpf-files.ts";
 import { Journal } from "./journal.ts";
@@ -113,7 +114,7 @@ export class MemoryKernel {
   }
 
   makeProgram({ name, kind, entry }: ProgramEntry, code: Code, maps: readonly MapThing[]): ProgramThing {
-    const type = kind.is === "tc" ? 3 : 18;
+    const type = kind.is === "tc" ? 3 : programTypeAt(kind.hook);
     const info = { id: (this.#lastId += 1), name, type, tag: code.digest.slice(0, 16) };
     return new ProgramThing(info, { code, entry, kind, maps: maps.map(({ map }) => map) }, maps);
   }

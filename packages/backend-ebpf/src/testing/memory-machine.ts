@@ -7,7 +7,7 @@ import type { Clock, IPFamily, Protocol } from "@turnout/core/backend";
 import type { CgroupHook, Direction } from "@turnout/host/bpf";
 import { createFakeNetlink, flowsOf } from "@turnout/host/testing";
 import type { FakeNetlink } from "@turnout/host/testing";
-import { SkbContext, SocketContext } from "./contexts.ts";
+import { ClosingContext, SkbContext, SocketContext } from "./contexts.ts";
 import type { SocketAddress } from "./contexts.ts";
 import { Conntrack } from "./conntrack.ts";
 import type { Machine, PacketFate, Question, SocketFate } from "./machine.ts";
@@ -141,7 +141,10 @@ export class MemoryMachine implements Machine {
       });
     const [address, port] = [addressText(to.address), to.port];
     // One that got what it asked for is as any flow of packets.
-    if (stays && protocol === "UDP" && !(to.port === asked.port && to.address.equals(asked.address))) {
+    if (!stays || protocol !== "UDP" || (to.port === asked.port && to.address.equals(asked.address))) {
+      const closing = new ClosingContext(!isOfIPv6, PROTOCOL_NUMBERS[protocol], isConnecting ? to : undefined);
+      for (const { program } of this.kernel.programsAt("sock_release")) runProgram(program, closing, this.#about(random, { socket }));
+    } else {
       const ends = { asked: { address: packet.destination, port: packet.port }, remote: { address, port } };
       this.#sockets.add({ namespace: namespacePath(place), cookie: socket.cookie, family, source: packet.source, ...ends });
     }

@@ -21,7 +21,7 @@ export const MAP_FLAG = { noPreallocation: 1 } as const;
 export const UPDATE = { any: 0, create: 1, replace: 2 } as const;
 
 /** Types of programs. @source linux/bpf.h enum bpf_prog_type */
-export const PROGRAM_TYPE = { tc: 3, socketAddress: 18 } as const;
+export const PROGRAM_TYPE = { tc: 3, socket: 9, socketAddress: 18 } as const;
 
 /** Where in a cgroup a program may be called. The number is the attach type. @source linux/bpf.h enum bpf_attach_type */
 export const CGROUP_HOOK = {
@@ -35,10 +35,16 @@ export const CGROUP_HOOK = {
   getpeername6: 30,
   getsockname4: 31,
   getsockname6: 32,
+  sock_release: 34,
 } as const;
 
 /** A hook of a cgroup. */
 export type CgroupHook = keyof typeof CGROUP_HOOK;
+
+/** The type of the programs that a hook of a cgroup calls. */
+export function programTypeAt(hook: CgroupHook): number {
+  return hook === "sock_release" ? PROGRAM_TYPE.socket : PROGRAM_TYPE.socketAddress;
+}
 
 /** Attach types of tcx, since Linux 6.6. @source linux/bpf.h BPF_TCX_INGRESS */
 export const TCX = { ingress: 46, egress: 47 } as const;

@@ -37,7 +37,7 @@ const TEXTS: Readonly<Record<BpfFeature, { readonly what: string; readonly hint:
   },
   btf: { what: "this kernel does not tell its types (BTF)", hint: "a kernel with CONFIG_DEBUG_INFO_BTF=y is needed" },
   batches: { what: "this kernel can't write maps in batches", hint: `${NEWER}: Linux 5.6` },
-  "cgroup-hooks": { what: "this kernel lacks hooks of cgroups", hint: `a kernel with CONFIG_CGROUP_BPF=y is needed, Linux 5.8 or later` },
+  "cgroup-hooks": { what: "this kernel lacks hooks of cgroups", hint: `a kernel with CONFIG_CGROUP_BPF=y is needed, Linux 5.9 or later` },
   refusals: { what: "hooks of cgroups can't say with which error a call fails", hint: `${NEWER}: Linux 5.18` },
   links: { what: "this kernel can't attach programs by links or replace their programs", hint: `${NEWER}: Linux 5.7` },
   tc: {

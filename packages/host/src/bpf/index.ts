@@ -7,7 +7,7 @@
  */
 export { createBpf } from "./bpf.ts";
 export type { Bpf } from "./bpf.ts";
-export { CGROUP_HOOK, MAP_FLAG, MAP_TYPE } from "./constants.ts";
+export { CGROUP_HOOK, MAP_FLAG, MAP_TYPE, programTypeAt } from "./constants.ts";
 export type { CgroupHook, Direction, MapType } from "./constants.ts";
 export { elementError } from "./errors.ts";
 export { FEATURES } from "./features.ts";

@@ -5,7 +5,7 @@ import { ProxyError } from "@turnout/core";
 import { hasCapability } from "../facts/probes.ts";
 import type { ReadText } from "../facts/probes.ts";
 import { errno, errnoName } from "../netlink/errno.ts";
-import { BTF_KIND, CGROUP_HOOK, MAP_TYPE, PROGRAM_TYPE, TCX } from "./constants.ts";
+import { BTF_KIND, CGROUP_HOOK, MAP_TYPE, PROGRAM_TYPE, programTypeAt, TCX } from "./constants.ts";
 import type { CgroupHook } from "./constants.ts";
 import { missingFeatures } from "./features.ts";
 import type { BpfFeature, Found } from "./features.ts";
@@ -139,7 +139,7 @@ function withProgram(lib: Libbpf, type: number, attachType: number, use: (fd: nu
 async function hooksMissing(lib: Libbpf): Promise<readonly CgroupHook[]> {
   const missing: CgroupHook[] = [];
   for (const hook of Object.keys(CGROUP_HOOK) as CgroupHook[]) {
-    if (withProgram(lib, PROGRAM_TYPE.socketAddress, CGROUP_HOOK[hook], () => "") !== "") missing.push(hook);
+    if (withProgram(lib, programTypeAt(hook), CGROUP_HOOK[hook], () => "") !== "") missing.push(hook);
     await nextTurn();
   }
   return missing;

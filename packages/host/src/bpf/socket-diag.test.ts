@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { listRequest, parseSocket, remotePortOf } from "./socket-diag.ts";
+import { endKeys, listRequest, parseSocket, remoteKey } from "./socket-diag.ts";
 
 /** `struct inet_diag_msg`: 10.0.0.1:40000 to 10.1.0.5:53, cookie 0x0102030405060708. */
 function answer(family: number, local: Buffer, remote: Buffer): Buffer {
@@ -25,7 +25,9 @@ it("asks for sockets that are connected, of one protocol and family", () => {
 });
 
 it("reads a socket, and ends that one", () => {
-  expect(remotePortOf(FOUR)).toBe(53);
+  expect(endKeys({ address: "10.1.0.5", port: 53 })).toContain(remoteKey(FOUR));
+  expect(endKeys({ address: "10.1.0.6", port: 53 })).not.toContain(remoteKey(FOUR));
+  expect(endKeys({ address: "10.1.0.5", port: 54 })).not.toContain(remoteKey(FOUR));
   const socket = parseSocket(FOUR, "UDP");
   expect(socket).toMatchObject({
     local: { address: "10.0.0.1", port: 40_000 },
@@ -39,8 +41,11 @@ it("reads a socket, and ends that one", () => {
 it("takes an IPv6 socket that speaks IPv4 for what it speaks", () => {
   const mapped = Buffer.from("00000000000000000000ffff0a010005", "hex");
   expect(parseSocket(answer(10, mapped, mapped), "TCP").remote.address).toBe("10.1.0.5");
+  expect(endKeys({ address: "10.1.0.5", port: 53 })).toContain(remoteKey(answer(10, mapped, mapped)));
   const six = Buffer.from("fd010000000000000000000000000005", "hex");
   expect(parseSocket(answer(10, six, six), "TCP").remote.address).toBe("fd01::5");
+  expect(endKeys({ address: "fd01::5", port: 53 })).toEqual([remoteKey(answer(10, six, six))]);
 });
 
-it("makes nothing of what is no socket", () => expect(remotePortOf(Buffer.alloc(20))).toBeUndefined());
+it("makes nothing of what is no socket", () =>
+  expect([remoteKey(Buffer.alloc(20)), endKeys({ address: "none", port: 1 })]).toEqual([undefined, []]));

@@ -1,3 +1,4 @@
+import { parseIP } from "@turnout/core";
 import { ipText } from "../netlink/host-addresses.ts";
 
 /** Message types. @source linux/sock_diag.h */
@@ -36,6 +37,9 @@ const ANSWER_ID = 4;
 const ID_BYTES = 48;
 const ID = { localPort: 0, remotePort: 2, local: 4, remote: 20, cookie: 40 } as const;
 
+/** Before the four bytes of an IPv4 address, ::ffff:a.b.c.d. */
+const MAPPED = `${"\0".repeat(10)}\xff\xff`;
+
 /** The body of a request to list the connected sockets of a protocol and a family; with `states` 0 there are none. */
 export function listRequest(protocol: SocketProtocol, family: number, states: number = CONNECTED): Buffer {
   const bytes = Buffer.alloc(REQUEST_BYTES);
@@ -45,12 +49,24 @@ export function listRequest(protocol: SocketProtocol, family: number, states: nu
   return bytes;
 }
 
-/** The remote port of a listed socket: most are told apart by it alone. Undefined for what is no socket. */
-export function remotePortOf(payload: Buffer): number | undefined {
-  return payload.length < ANSWER_ID + ID_BYTES ? undefined : payload.readUInt16BE(ANSWER_ID + ID.remotePort);
+/** The remote end of a listed socket as bytes, to be compared with {@link endKeys}: of many sockets few are looked for. Undefined for what is no socket. */
+export function remoteKey(payload: Buffer): string | undefined {
+  if (payload.length < ANSWER_ID + ID_BYTES) return undefined;
+  const port = payload.toString("latin1", ANSWER_ID + ID.remotePort, ANSWER_ID + ID.local);
+  const at = ANSWER_ID + ID.remote;
+  return port + payload.toString("latin1", at, at + (payload[0] === SOCKET_FAMILIES[0] ? 4 : 16));
 }
 
-/** Read a listed socket; copies what it needs. Edges: `payload` is one for which {@link remotePortOf} gives a port. */
+/** What {@link remoteKey} gives for sockets that are connected to an end; a socket of IPv6 may speak IPv4. Empty for an address that is none. */
+export function endKeys({ address, port }: ConnectedSocket["remote"]): readonly string[] {
+  const ip = parseIP(address);
+  if (ip === undefined) return [];
+  const portBytes = Buffer.from([port >> 8, port & 255]).toString("latin1");
+  const bytes = Buffer.from(ip.value.toString(16).padStart(ip.family === "IPv4" ? 8 : 32, "0"), "hex").toString("latin1");
+  return ip.family === "IPv4" ? [portBytes + bytes, portBytes + MAPPED + bytes] : [portBytes + bytes];
+}
+
+/** Read a listed socket; copies what it needs. Edges: `payload` is one for which {@link remoteKey} gives a text. */
 export function parseSocket(payload: Buffer, protocol: SocketProtocol): ConnectedSocket {
   const family = payload[0] ?? 0;
   const id = payload.subarray(ANSWER_ID, ANSWER_ID + ID_BYTES);

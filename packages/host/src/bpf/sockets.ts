@@ -1,9 +1,9 @@
-import { hostPort, ProxyError } from "@turnout/core";
+import { ProxyError } from "@turnout/core";
 import { NetlinkChannel } from "../netlink/channel.ts";
 import { errno, errnoName, kernelError } from "../netlink/errno.ts";
 import { NETLINK, openSocket } from "../netlink/socket.ts";
 import { inNetworkNamespace } from "./namespace.ts";
-import { listRequest, parseSocket, remotePortOf, SOCK_DIAG, SOCKET_FAMILIES } from "./socket-diag.ts";
+import { endKeys, listRequest, parseSocket, remoteKey, SOCK_DIAG, SOCKET_FAMILIES } from "./socket-diag.ts";
 import type { ConnectedSocket, SocketProtocol } from "./socket-diag.ts";
 
 /** The other end of sockets: an endpoint that is gone. The address is canonical. */
@@ -44,16 +44,13 @@ class KernelSockets implements Sockets {
   }
 
   async connectedTo(protocol: SocketProtocol, ends: readonly RemoteEnd[]): Promise<readonly ConnectedSocket[]> {
-    const ports = new Set(ends.map(({ port }) => port));
-    const wanted = new Set(ends.map(({ address, port }) => hostPort(address, port)));
+    const wanted = new Set(ends.flatMap(endKeys));
     const found: ConnectedSocket[] = [];
     if (wanted.size === 0) return found;
     for (const family of SOCKET_FAMILIES) {
       const { errno: value } = await this.#channel.dump(SOCK_DIAG.byFamily, listRequest(protocol, family), (_, payload) => {
-        const port = remotePortOf(payload);
-        if (port === undefined || !ports.has(port)) return;
-        const socket = parseSocket(payload, protocol);
-        if (wanted.has(hostPort(socket.remote.address, socket.remote.port))) found.push(socket);
+        const key = remoteKey(payload);
+        if (key !== undefined && wanted.has(key)) found.push(parseSocket(payload, protocol));
       });
       if (value !== 0) throw refusal(value, `sockets of ${protocol} can't be listed`);
     }

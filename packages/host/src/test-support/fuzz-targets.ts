@@ -4,7 +4,7 @@ import type { IPFamily } from "@turnout/core";
 import { TestClock } from "@turnout/core/testing";
 import type { RawNetlinkSocket } from "netlink";
 import { parseMounts } from "../bpf/mounts.ts";
-import { parseSocket, remotePortOf } from "../bpf/socket-diag.ts";
+import { parseSocket, remoteKey } from "../bpf/socket-diag.ts";
 import { complaintOf } from "../bpf/verifier-log.ts";
 import { parseKernelVersion, parseNftVersion } from "../facts/probes.ts";
 import { readSaved as readSets } from "../ipset/text/saved.ts";
@@ -146,7 +146,7 @@ export const FUZZ_TARGETS: readonly FuzzTarget[] = [
   {
     name: "netlink-sockets",
     form: "bytes",
-    run: (input) => answered(input, (payload) => remotePortOf(payload) !== undefined && parseSocket(payload, "TCP")),
+    run: (input) => answered(input, (payload) => remoteKey(payload) !== undefined && parseSocket(payload, "TCP")),
   },
   {
     name: "netlink-ipvs",

@@ -2,7 +2,6 @@
 import type { Flow, HostAddress, Packet } from "@turnout/conformance";
 import { hostPort } from "@turnout/core/backend";
 import type { Direction, LoadedObject } from "@turnout/host/bpf";
-import { encodeEndpoint } from "../../layout.ts";
 import type { Machine, PacketFate, Question, SocketFate } from "../../testing/machine.ts";
 import type { EbpfWorld } from "../../world.ts";
 import { LAST_NS } from "../age.ts";
@@ -87,9 +86,8 @@ export class KernelMachine implements Machine {
       let kept: number | undefined;
       const asked = from.ask(packet, way, stays && packet.protocol === "UDP" ? (socket) => void (kept = socket) : undefined);
       if (asked.is === "refused") return asked;
-      const { address, port, cookie } = asked;
+      const { address, port } = asked;
       if (kept !== undefined) this.#sockets.push({ socket: kept, flow: flowOf(packet, hostPort(address, port)) });
-      else this.#forgetPeer(cookie, address, port);
       return { is: "goes", address, port };
     });
   }
@@ -184,23 +182,10 @@ export class KernelMachine implements Machine {
     if (content === undefined) this.#contents.set(map.info.id, (content = new MapContent(map)));
     return content;
   }
-
-  #forgetPeer(cookie: bigint, address: string, port: number): void {
-    const key = encodePeer(cookie, address, port);
-    for (const object of this.stage.objects.inUse()) for (const map of ["asked_tcp", "asked_udp"]) object.maps.get(map)?.delete(key);
-  }
 }
 
 function flowOf({ family, source, destination, port }: Packet, endpoint: string): Flow {
   return { family, source, destination, port, endpoint };
-}
-
-/** struct peer. */
-function encodePeer(cookie: bigint, address: string, port: number): Buffer {
-  const bytes = Buffer.alloc(32);
-  bytes.writeBigUInt64LE(cookie);
-  encodeEndpoint(hostPort(address, port)).copy(bytes, 8);
-  return bytes;
 }
 
 /** Nothing is remembered of what is to come: programs would take that for very old. */

@@ -8,8 +8,8 @@ import { AF, awaitInput, c, ERRNO, errno, NETWORK, SOCKET, sure } from "./calls.
 /** What a call of connect or sendto came to. */
 export type Asked =
   | { readonly is: "refused" }
-  /** The packet that left. `cookie` is the socket's. */
-  | { readonly is: "goes"; readonly address: string; readonly port: number; readonly cookie: bigint };
+  /** The packet that left. */
+  | { readonly is: "goes"; readonly address: string; readonly port: number };
 
 /** One end of a connection. */
 interface End {
@@ -31,7 +31,6 @@ export interface Way {
 
 // @source linux/in.h, linux/in6.h, asm-generic/socket.h
 const TRANSPARENT = { IPv4: [0, 19], IPv6: [41, 75] } as const;
-const COOKIE = [1, 57] as const;
 const MARK = [1, 36] as const;
 /** Packets with this mark stay in the place, if they are for it. */
 export const STAYS_MARK = 1;
@@ -109,13 +108,12 @@ export class Place {
         if (this.#own.has(packet.source) && unusableReason(sent.address) === undefined)
           requireShown(this.#answered(socket, sent), packet, "the sender of an answer");
       }
-      const cookie = cookieOf(socket);
       if (keep !== undefined) {
         isKept = true;
         keep(socket);
       }
       const { address: to, port } = sent ?? { address: packet.destination, port: packet.port };
-      return { is: "goes", address: to, port, cookie };
+      return { is: "goes", address: to, port };
     } finally {
       if (!isKept) c.close(socket);
     }
@@ -235,10 +233,4 @@ function readEnd(bytes: Buffer): End {
   const isIPv4 = bytes.readUInt16LE(0) === AF.inet;
   const address = isIPv4 ? [...bytes.subarray(4, 8)].join(".") : decodeAddress(bytes.subarray(8, 24));
   return { address, port: bytes.readUInt16BE(2) };
-}
-
-function cookieOf(socket: number): bigint {
-  const bytes = Buffer.alloc(8);
-  sure(c.getsockopt(socket, ...COOKIE, bytes, Uint32Array.of(bytes.length)), "getsockopt");
-  return bytes.readBigUInt64LE();
 }
