@@ -168,6 +168,10 @@ describe.each(layoutsOf("ebpf"))("ebpf, %s", { ...NEEDS, timeout: TIMEOUT_MS }, 
     await expectReach(services.plain, byPackets);
     await expectReach(services.other, other);
     await proxy.end("SIGTERM");
+    proxy.start(flagsOf("ebpf", "host-sockets-only=true"));
+    await site.waitForSync();
+    await expectReach(services.plain, { ...byPackets, "node1 clusterIP": "pod-1-1 saw node1" });
+    await proxy.end("SIGTERM");
     proxy.start(flagsOf("ebpf"));
     await site.waitForSync();
     await expectReach(services.plain, atSocket);

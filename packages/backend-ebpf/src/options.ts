@@ -19,10 +19,12 @@ export interface MapSizes {
 /** What this backend can be told. */
 export interface EbpfOptions {
   readonly sizes: MapSizes;
-  /** Services that pods' sockets leave to packets, `namespace/name`. */
+  /** Services that pods' sockets leave to packets, `namespace/name`, or `namespace/*` for all of a namespace. */
   readonly optOutServices: ReadonlySet<string>;
   /** Network namespaces whose sockets are left alone, by path, e.g. `/run/netns/cni-1`. */
   readonly optOutNamespaces: readonly string[];
+  /** Whether pods' sockets leave all Services to packets: only programs in the node's own network namespace are served at their sockets. */
+  readonly hostSocketsOnly: boolean;
   /** The cgroup (version 2) whose processes are served, by its folder; undefined: the root, where cgroup v2 is mounted. */
   readonly cgroup: string | undefined;
   /** Devices that carry the programs of packets, by name; a `*` at the end stands for any rest. Empty: they are found. */
@@ -81,6 +83,7 @@ export const EBPF_OPTIONS: OptionKinds = {
   "max-sockets": "number",
   "opt-out-services": "list",
   "opt-out-namespaces": "list",
+  "host-sockets-only": "switch",
   cgroup: "text",
   devices: "list",
   counters: "switch",
@@ -90,7 +93,7 @@ export const EBPF_OPTIONS: OptionKinds = {
 /**
  * Check options given by name.
  *
- * Shape: `max-services`, `max-endpoints`, `max-ranges`, `max-affinity`, `max-sockets`: numbers from 1 on. `cgroup`, `verifier-log`: a path. `counters`: a boolean, default false. `opt-out-services`, `opt-out-namespaces`, `devices`: lists of texts.
+ * Shape: `max-services`, `max-endpoints`, `max-ranges`, `max-affinity`, `max-sockets`: numbers from 1 on. `cgroup`, `verifier-log`: a path. `counters`, `host-sockets-only`: a boolean, default false. `opt-out-services`, `opt-out-namespaces`, `devices`: lists of texts.
  * @throws {ProxyError} `invalid_object` naming the option.
  */
 export function parseEbpfOptions(raw: Readonly<Record<string, Plain>>): EbpfOptions {
@@ -103,8 +106,9 @@ export function parseEbpfOptions(raw: Readonly<Record<string, Plain>>): EbpfOpti
       affinity: size(raw, "max-affinity", DEFAULT_SIZES.affinity),
       sockets: size(raw, "max-sockets", DEFAULT_SIZES.sockets),
     },
-    optOutServices: new Set(texts(raw, "opt-out-services", /^[^/\s]+\/[^/\s]+$/, "namespace/name")),
+    optOutServices: new Set(texts(raw, "opt-out-services", /^[^/\s]+\/[^/\s]+$/, "namespace/name or namespace/*")),
     optOutNamespaces: texts(raw, "opt-out-namespaces", /^\/\S+$/, "a path"),
+    hostSocketsOnly: flag(raw, "host-sockets-only"),
     cgroup: path(raw, "cgroup"),
     devices: texts(raw, "devices", /^[A-Za-z0-9_.:@-]{0,15}\*?$/, "a device's name, or its beginning and *"),
     counters: flag(raw, "counters"),

@@ -158,11 +158,20 @@ describe("renderRow", () => {
   });
 
   it("says what pods' sockets leave alone; the host's don't, as no packet of its own can be served", () => {
-    const options = parseEbpfOptions({ "opt-out-services": ["shop/web"] });
-    const flags = [OPTIONS, options].map((one) =>
-      render(outer({}), undefined, one).flatMap(({ kind, key }, _, all) => (kind === "service" ? passing(all, key) : [])),
+    const all = [
+      {},
+      { "opt-out-services": ["shop/web"] },
+      { "opt-out-services": ["shop/*"] },
+      { "host-sockets-only": true },
+      { "opt-out-services": ["other/*"] },
+    ];
+    const flags = all.map((raw) =>
+      render(outer({}), undefined, parseEbpfOptions(raw)).flatMap(({ kind, key }, _, objects) =>
+        kind === "service" ? passing(objects, key) : [],
+      ),
     );
-    expect(flags).toEqual([[], ["pods", "pods", "pods", "pods"]]);
+    const pods = ["pods", "pods", "pods", "pods"];
+    expect(flags).toEqual([[], pods, pods, pods, []]);
   });
 });
 

@@ -24,7 +24,8 @@ type PoolName = "cluster" | "local";
  */
 export function renderRow(row: ServicePort, { node }: Context<EbpfFacts>, options: EbpfOptions): readonly MapObject[] {
   const id = rowId(row.key, row.family);
-  const isOptedOut = options.optOutServices.has(`${row.name.namespace}/${row.name.name}`);
+  const { namespace, name } = row.name;
+  const isOptedOut = options.hostSocketsOnly || [`${namespace}/${name}`, `${namespace}/*`].some((one) => options.optOutServices.has(one));
   const lists = new Map<PoolName, ListObject>();
   const listOf = (pool: PoolName): ListObject => {
     let list = lists.get(pool);

@@ -68,6 +68,7 @@ const ROWS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "opt-out-namespaces": list(["/run/netns/a,/run/netns/b", "/run/netns/c"], ["/run/netns/a", "/run/netns/b", "/run/netns/c"], {
       optOutNamespaces: ["/run/netns/a", "/run/netns/b", "/run/netns/c"],
     }),
+    "host-sockets-only": one(true, { hostSocketsOnly: true }),
     cgroup: one("/sys/fs/cgroup/kubepods", { cgroup: "/sys/fs/cgroup/kubepods" }),
     devices: list(["eth*,bond0", "port1"], ["eth*", "bond0", "port1"], { devices: ["eth*", "bond0", "port1"] }),
     counters: one(true, { counters: true }),
