@@ -284,14 +284,28 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     const { byClsact } = await packets.support(signal);
     const onSeen = (objects: readonly EbpfObject[], touched: TouchedParts): void => this.#saw(objects, touched);
     const sight = { maps, world, byClsact, family: this.#family, isKeeper: this.#isKeeper, watches, onSeen };
-    const watched = {
-      hasPackets: await packets.isServed(signal),
-      echoes: this.#isKeeper ? packets.nft.echoes : undefined,
-      seeTable: () => seeTable(packets, watches, signal),
-      signs: (until: AbortSignal) => watches.follow(until),
-      see: (changes: SignChanges) => seeTouched(changes, sight),
-    };
-    yield* watchHost(options, world, watched, signal);
+    let hasPackets = await packets.isServed(signal);
+    while (!signal.aborted) {
+      const round = new AbortController();
+      const until = AbortSignal.any([signal, round.signal]);
+      const watched = {
+        hasPackets,
+        canServePackets: () => packets.lookAgain(signal),
+        echoes: this.#isKeeper ? packets.nft.echoes : undefined,
+        seeTable: () => seeTable(packets, watches, signal),
+        signs: (stop: AbortSignal) => watches.follow(stop),
+        see: (changes: SignChanges) => seeTouched(changes, sight),
+      };
+      yield* watchHost(options, world, watched, until);
+      round.abort();
+      if (signal.aborted) return;
+      hasPackets = true;
+      // Which rows can be expressed is decided at the start.
+      if (this.#isKeeper)
+        world.log.info("packets from elsewhere are served from now on", {
+          hint: "start the proxy again, so that packets are dropped, not refused, and source ranges are open for their clients",
+        });
+    }
   }
 
   /** A part of the host was seen. */

@@ -20,7 +20,13 @@ export class PacketHost {
     this.nft = new NftHost(world);
   }
 
-  /** What this host has; it is looked for once. */
+  /** Look again where packets could not be served, e.g. since a module was missing; whether they can be served now. */
+  async lookAgain(signal: AbortSignal): Promise<boolean> {
+    if (!(await this.isServed(signal))) this.#support = undefined;
+    return await this.isServed(signal);
+  }
+
+  /** What this host has, as it was looked for last. */
   support(signal: AbortSignal): Promise<PacketSupport> {
     this.#support ??= findPacketSupport(this.#world, signal).catch((error: unknown) => {
       this.#support = undefined;

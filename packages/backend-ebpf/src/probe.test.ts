@@ -54,6 +54,46 @@ describe("a probe warns", needs("bpf"), () => {
     ]);
   });
 
+  const NO_NAT = new ProxyError("host_unsupported", "no functions of conntrack", { hint: "modprobe nf_nat" });
+
+  /** A kernel whose nf_nat is a module: `nft --check` has it loaded, unless there is none. */
+  function withModule(isThere: boolean): Pick<EbpfWorld, "exec" | "probeBpf"> {
+    let isLoaded = false;
+    const run: EbpfWorld["exec"]["run"] = (file, args, options) => {
+      if (!args.includes("--check")) return host.world.exec.run(file, args, options);
+      isLoaded ||= isThere && options?.input?.includes("type nat hook") === true;
+      return Promise.resolve({ code: isThere ? 0 : 1, stdout: "", stderr: "" });
+    };
+    return {
+      exec: { ...host.world.exec, run },
+      probeBpf: async () => ({ ...(await host.world.probeBpf()), missing: new Map(isLoaded ? [] : [["conntrack", NO_NAT]]) }),
+    };
+  }
+
+  it("of nothing where nf_nat is a module that nobody has loaded yet: it is loaded", async () => {
+    expect(await warnings(withModule(true))).toEqual([]);
+    const { facts, capabilities } = await probeEbpf(parseEbpfOptions({}), { ...host.world, ...withModule(true) }, signal);
+    expect([facts.hasPackets, capabilities]).toEqual([true, {}]);
+  });
+
+  it("that packets can't be served where there is no such module; with host-sockets-only that is a problem", async () => {
+    expect(await warnings(withModule(false))).toEqual([expect.stringMatching(/^warn only sockets of this node .*modprobe nf_nat/)]);
+    const options = parseEbpfOptions({ "host-sockets-only": true });
+    const { problems } = await probeEbpf(options, { ...host.world, ...withModule(false) }, signal);
+    expect(problems.map(({ message }) => message)).toEqual([
+      "[host_unsupported] option host-sockets-only leaves pods to packets, which can't be served: no functions of conntrack (modprobe nf_nat)",
+    ]);
+  });
+
+  it("of a kernel without cookies of network namespaces that it can't run, with the versions, and ends by no error", async () => {
+    const unknown = new ProxyError("host_unsupported", "this kernel has no cookies");
+    const namespaceCookie = (): never => {
+      throw unknown;
+    };
+    const { problems } = await probeEbpf(parseEbpfOptions({}), { ...host.world, namespaceCookie }, signal);
+    expect(problems).toEqual([unknown]);
+  });
+
   it("that a container's own processes are served alone, unless the option names a cgroup", async () => {
     const inContainer = { cgroupNumber: () => "20811" };
     expect(await warnings(inContainer, { cgroup: "/host/cgroup" })).toEqual([]);

@@ -1,13 +1,13 @@
 import { FAMILIES, ProxyError } from "@turnout/core/backend";
 import type { Capabilities, HostReport, IPFamily } from "@turnout/core/backend";
-import { nftVersion, probeHost, readHostAddresses } from "@turnout/host";
+import { probeHost, readHostAddresses } from "@turnout/host";
 import { tryNftWrite } from "@turnout/host/nft";
 import type { BpfFeature, BpfProbe } from "@turnout/host/bpf";
 import { deviceFacts } from "./devices.ts";
 import type { DeviceFact } from "./devices.ts";
 import { ROOT_CGROUP } from "./options.ts";
 import type { EbpfFacts, EbpfOptions } from "./options.ts";
-import { packetSupport } from "./packet-support.ts";
+import { packetSupport, probeKernel } from "./packet-support.ts";
 import type { EbpfWorld } from "./world.ts";
 
 /** What nothing is served without, in the order in which it is told. */
@@ -30,11 +30,22 @@ export function lackingWithout(packets: readonly ProxyError[]): Readonly<Partial
 /** Look at the kernel's features, rights, mounts, addresses and devices. Leaves nothing behind. */
 export async function probeEbpf(options: EbpfOptions, world: EbpfWorld, signal: AbortSignal): Promise<HostReport<EbpfFacts>> {
   const { kernel, hasIPv6 } = await probeHost();
-  const nft = await nftVersion(world.exec, signal);
-  const probe = await world.probeBpf();
+  const { probe, nft } = await probeKernel(world, signal);
   const problems = [...problemsOf(probe)];
   const packets = packetSupport(probe, nft !== undefined);
-  const facts = await readFacts(options, world, packets.problems.length === 0);
+  const unknown = whatKeepsCookies(world);
+  if (unknown !== undefined) problems.push(unknown);
+  if (options.hostSocketsOnly)
+    problems.push(
+      ...packets.problems.map(
+        ({ code, what, hint }) =>
+          new ProxyError(code, "option host-sockets-only leaves pods to packets, which can't be served", {
+            object: hint === undefined ? what : `${what} (${hint})`,
+          }),
+      ),
+    );
+  const known = unknown === undefined ? world : { ...world, namespaceCookie: () => NO_NAMESPACE };
+  const facts = await readFacts(options, known, packets.problems.length === 0);
   if (facts.cgroup === NO_CGROUP && !probe.missing.has("cgroup2"))
     problems.push(
       new ProxyError("not_found", "there is no such cgroup", {
@@ -66,6 +77,17 @@ export async function probeEbpf(options: EbpfOptions, world: EbpfWorld, signal: 
   };
 }
 
+/** What keeps network namespaces from being told apart; undefined: nothing. */
+function whatKeepsCookies(world: Pick<EbpfWorld, "namespaceCookie">): ProxyError | undefined {
+  try {
+    world.namespaceCookie();
+    return undefined;
+  } catch (error) {
+    if (ProxyError.is(error, "host_unsupported")) return error;
+    throw error;
+  }
+}
+
 /** What keeps sockets from being ended whose endpoint is gone; undefined: nothing. */
 function whatKeepsSockets({ missing }: Pick<BpfProbe, "missing">, world: SocketWorld): ProxyError | undefined {
   const inKernel = missing.get("socket-destroy");
@@ -85,6 +107,9 @@ function whatKeepsSockets({ missing }: Pick<BpfProbe, "missing">, world: SocketW
 
 /** What sockets are ended with. */
 type SocketWorld = Pick<EbpfWorld, "namespaces" | "namespaceCookie">;
+
+/** The cookie of no network namespace: where the kernel has none. */
+const NO_NAMESPACE = "0";
 
 /** The number of a cgroup that isn't there. */
 const NO_CGROUP = "0";

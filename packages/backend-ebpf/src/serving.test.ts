@@ -205,4 +205,20 @@ describe("a node that takes over from a former proxy", needs("bpf"), () => {
     await takeover.done();
     expect([...takeover.former]).toEqual([]);
   });
+
+  it("serves packets, too, once a module that was missing is there", async () => {
+    let isThere = false;
+    const missing = new Map([["conntrack", new ProxyError("host_unsupported", "no nf_nat")] as const]);
+    const probeBpf: EbpfWorld["probeBpf"] = async () => ({ ...(await host.world.probeBpf()), ...(isThere ? {} : { missing }) });
+    const run: EbpfWorld["exec"]["run"] = (file, args, options) =>
+      args.includes("--check") ? Promise.resolve({ code: 1, stdout: "", stderr: "" }) : host.world.exec.run(file, args, options);
+    takeover = new Takeover(host, services, (world) => ({ ...world, probeBpf, exec: { ...world.exec, run } }));
+    await takeover.done();
+    const attached = (): number => host.kernel.links.filter(({ place }) => place?.kind === "tcx").length;
+    const before = attached();
+    isThere = true;
+    await takeover.until(() => attached() > before);
+    expect([attached() > before, takeover.errors]).toEqual([true, []]);
+    expect(host.own().some((line) => line.includes("inet turnout-ebpf"))).toBe(true);
+  });
 });

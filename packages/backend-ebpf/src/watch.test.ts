@@ -56,7 +56,15 @@ function follow(raw: Parameters<typeof parseEbpfOptions>[0], some: Partial<Watch
   ];
   const see = (changes: SignChanges): Promise<Drift> =>
     Promise.resolve({ kind: "drift", what: Array.from(changes, ([sign, { now }]) => `${sign} ${now}`).join() });
-  const watched = { hasPackets: false, echoes: undefined, seeTable: () => Promise.resolve(TABLE), signs, see, ...some };
+  const watched = {
+    hasPackets: false,
+    canServePackets: () => Promise.resolve(false),
+    echoes: undefined,
+    seeTable: () => Promise.resolve(TABLE),
+    signs,
+    see,
+    ...some,
+  };
   const run = async (): Promise<void> => {
     for await (const event of watchHost(parseEbpfOptions(raw), worldOf(), watched, stop.signal)) {
       if (event.kind === "facts") told.push(event.facts);
@@ -132,5 +140,17 @@ describe("watching the host", () => {
     expect(told[0]?.cgroup).toBe("0");
     stop.abort();
     await flushPromises();
+  });
+
+  it("looks once a minute whether packets can be served by now, and ends when they can", async () => {
+    const asked: number[] = [];
+    const told = follow({}, { canServePackets: () => Promise.resolve(asked.push(clock.nowMs()) === 2) });
+    await flushPromises();
+    await clock.advance(200_000);
+    expect(asked.map((ms) => ms - (asked[0] ?? 0))).toEqual([0, 60_000]);
+    const before = told.length;
+    netlink.setAddresses("IPv6", [{ ip: "fd00:18::1", link: "eth0", prefixLength: 64 }]);
+    await flushPromises();
+    expect(told.length).toBe(before);
   });
 });

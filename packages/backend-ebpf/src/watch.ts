@@ -13,10 +13,15 @@ const LOOK_MS = 5_000;
 const LONG_MS = 1_000;
 const REST_MS = 2_000;
 
+/** Where packets can't be served it is looked so often whether they can be by now, in ms: nothing reports that a module was loaded. */
+const PROBE_MS = 60_000;
+
 /** What is watched beside addresses. */
 export interface Watched {
   /** Packets are served here, by programs at devices. */
   readonly hasPackets: boolean;
+  /** Look whether packets can be served by now; asked once a minute where they aren't. */
+  readonly canServePackets: () => Promise<boolean>;
   /** Echoes of our commits to the table of nft; undefined: the other family watches it. */
   readonly echoes: EchoCount | undefined;
   /** Look at the table of nft alone. @throws {ProxyError} */
@@ -35,12 +40,12 @@ interface News {
 
 /**
  * Tell of the host's addresses and devices and of network namespaces that are opted out, as they are now and when they change; and of others' changes to
- * the table of nft, to maps and to what is attached.
+ * the table of nft, to maps and to what is attached. Ends before it is stopped when packets can be served that couldn't be: then there is more to watch.
  */
 export async function* watchHost(
   options: EbpfOptions,
   world: EbpfWorld,
-  { hasPackets, echoes, seeTable, signs, see }: Watched,
+  { hasPackets, canServePackets, echoes, seeTable, signs, see }: Watched,
   signal: AbortSignal,
 ): AsyncIterable<HostEvent<EbpfFacts>> {
   const { clock, netlink } = world;
@@ -50,9 +55,15 @@ export async function* watchHost(
   if (hasPackets && echoes !== undefined) inbox.follow(netlink.watchNft(signal), (commit) => ({ commit }));
   for (const one of signs(signal)) inbox.follow(one, (changes) => ({ changes }));
   echoes?.start();
-  const nextMs = (): number => (options.optOutNamespaces.length === 0 ? Number.POSITIVE_INFINITY : clock.nowMs() + LOOK_MS);
+  let probeMs = hasPackets ? Number.POSITIVE_INFINITY : clock.nowMs() + PROBE_MS;
+  const nextMs = (): number =>
+    Math.min(probeMs, options.optOutNamespaces.length === 0 ? Number.POSITIVE_INFINITY : clock.nowMs() + LOOK_MS);
   let news: News | "due" | "end" = "due";
   while (news !== "end") {
+    if (clock.nowMs() >= probeMs) {
+      if (await canServePackets()) return;
+      probeMs = clock.nowMs() + PROBE_MS;
+    }
     if (news !== "due" && news.changes !== undefined) {
       const drift = await see(news.changes);
       if (drift !== undefined) yield drift;

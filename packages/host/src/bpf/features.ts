@@ -1,3 +1,4 @@
+import { release } from "node:os";
 import { ProxyError } from "@turnout/core";
 import { RIGHTS_HINT } from "./errors.ts";
 
@@ -24,7 +25,8 @@ export type BpfFeature = (typeof FEATURES)[number];
 /** What was found of a feature: that it is there; what is missing of it, e.g. the names of kfuncs; or that it could not be tried for lack of another. */
 export type Found = true | { readonly missing: string } | { readonly untriedFor: BpfFeature };
 
-const NEWER = "a newer kernel is needed";
+/** Said with the version that is needed. */
+export const NEWER: string = `this is Linux ${release()}, a newer kernel is needed`;
 
 /** What is wrong and what to try; the versions are those in which the feature came. */
 const TEXTS: Readonly<Record<BpfFeature, { readonly what: string; readonly hint: string }>> = {

@@ -3,6 +3,7 @@ import { invariant, ProxyError } from "@turnout/core";
 import { errno, kernelError } from "../netlink/errno.ts";
 import { loadLibc } from "../netlink/libc.ts";
 import { fileError } from "./errors.ts";
+import { NEWER } from "./features.ts";
 
 /** @source linux/sched.h CLONE_NEWNET */
 const NETWORK = 0x4000_0000;
@@ -61,12 +62,18 @@ export function networkNamespaceCookie(): bigint {
     const ask = libc.func("int getsockopt(int fd, int level, int name, void *value, _Inout_ uint32_t *length)") as (
       ...args: readonly unknown[]
     ) => number;
-    if (ask(fd, SOCKET_LEVEL, NAMESPACE_COOKIE, cookie, Uint32Array.of(cookie.length)) !== 0)
-      throw kernelError(koffi.errno(), "the cookie of a network namespace can't be told");
+    if (ask(fd, SOCKET_LEVEL, NAMESPACE_COOKIE, cookie, Uint32Array.of(cookie.length)) !== 0) throw cookieRefusal(koffi.errno());
     return cookie.readBigUInt64LE();
   } finally {
     closeSync(fd);
   }
+}
+
+/** Before Linux 5.14 the option is unknown. */
+function cookieRefusal(errorNumber: number): ProxyError {
+  if (errorNumber !== errno("ENOPROTOOPT")) return kernelError(errorNumber, "the cookie of a network namespace can't be read");
+  const hint = `${NEWER}: Linux 5.14 for this, and 5.18 for all that eBPF needs`;
+  return new ProxyError("host_unsupported", "this kernel has no cookies of network namespaces (ENOPROTOOPT)", { hint });
 }
 
 /** In /run/netns there may be a file that is no namespace: of one that is just being made, or was mounted elsewhere. */
