@@ -36,7 +36,10 @@ export class Debian {
     for (const name of ["lists/partial", "cache/archives/partial", "debs"]) mkdirSync(join(folder, name), { recursive: true });
     writeFileSync(join(folder, "status"), "");
     const [, codename = ""] = /^VERSION_CODENAME=(\S+)$/m.exec(readFileSync("/etc/os-release", "utf8")) ?? [];
-    const targets = execFileSync("apt-get", ["indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)"], { encoding: "utf8" });
+    const targets = execFileSync("apt-get", ["indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)"], {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     writeFileSync(join(folder, "sources.list"), sourcesFrom(targets, codename));
   }
 

@@ -9,6 +9,7 @@ import { Debian } from "./debian.ts";
 import { parseDebianLock, pinsOf } from "./debian-lock.ts";
 import { putInPlace } from "./folder-tree.ts";
 import { PLATFORMS } from "./platforms.ts";
+import type { Arch } from "./platforms.ts";
 import { libraryFolder, NFT } from "./recipes.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -24,17 +25,30 @@ export interface ImageNft {
 /**
  * Unpack the nft of the images: a newer one than Debian 12 has.
  *
- * Edges: its packages come by apt-get, once, and stay in the cache of the images. Where they can't be had, tests are skipped with the reason.
+ * Edges: its packages come by apt-get, once, and stay in the cache of the images. Where a pinned one is on no mirror any more, the newest do.
+ * Where they can't be had, tests are skipped with the reason.
  */
 export function imageNft(...wanted: readonly string[]): ImageNft {
   const arch = process.arch === "arm64" ? "arm64" : "amd64";
-  const lock = parseDebianLock(readFileSync(join(ROOT, "scripts/images/debian.lock"), "utf8"));
   try {
-    mkdirSync(CACHE, { recursive: true });
-    const folders = new Debian(CACHE).folders(pinsOf(lock, arch, ["libc6", ...NFT.packages]));
-    return { folder: commandIn(folders, libraryFolder(PLATFORMS[arch])), needs: needs(...wanted) };
+    return { folder: commandIn(packagesFor(arch), libraryFolder(PLATFORMS[arch])), needs: needs(...wanted) };
   } catch (error) {
-    return { folder: "", needs: leftOut("image-packages", error instanceof Error ? error.message : String(error)) };
+    const [line = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
+    const reason = line.slice(0, 200);
+    process.stderr.write(`tests next to the nft of the images are skipped: ${reason}\n`);
+    return { folder: "", needs: leftOut("image-packages", reason) };
+  }
+}
+
+/** Its packages, unpacked. @throws {Error} as {@link Debian.files}. */
+function packagesFor(arch: Arch): readonly string[] {
+  mkdirSync(CACHE, { recursive: true });
+  const debian = new Debian(CACHE);
+  const names = ["libc6", ...NFT.packages];
+  try {
+    return debian.folders(pinsOf(parseDebianLock(readFileSync(join(ROOT, "scripts/images/debian.lock"), "utf8")), arch, names));
+  } catch {
+    return debian.folders(debian.newest(names).filter((pin) => pin.arch === arch));
   }
 }
 
