@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -55,7 +55,10 @@ export class Debian {
       "APT::Sandbox::User=root",
     ];
     const options = settings.flatMap((setting) => ["-o", setting]);
-    return execFileSync("apt-get", [...options, "-qq", ...args], { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+    const { status, stdout, stderr, error } = spawnSync("apt-get", [...options, "-qq", ...args], { cwd, encoding: "utf8" });
+    if (error !== undefined) throw error;
+    if (status === 0) return stdout;
+    throw new Error(`apt-get ${args[0]}: ${/^E: .*/m.exec(stderr)?.[0] ?? `exit code ${status}`}`, { cause: stderr });
   }
 
   #update(): void {
