@@ -21,7 +21,7 @@ import {
 /** A clock that stands still until it is advanced. */
 export class ToyClock implements Clock {
   /** How far the wall clock is ahead. */
-  aheadMs = 0;
+  wallAheadMs = 0;
   #nowMs = 1_000_000;
   #sleepers: { readonly atMs: number; readonly wake: () => void }[] = [];
 
@@ -29,8 +29,8 @@ export class ToyClock implements Clock {
     return this.#nowMs;
   }
 
-  wallMs(): number {
-    return this.#nowMs + this.aheadMs;
+  aheadMs(): number {
+    return this.wallAheadMs;
   }
 
   async sleep(ms: number, signal: AbortSignal): Promise<void> {

@@ -5,8 +5,8 @@ export interface Clock {
    * since. Times for others are {@link wallMs}.
    */
   nowMs(): number;
-  /** The host's wall clock, ms since the epoch; it may be set at any time. Absent: `nowMs` is the wall clock. */
-  wallMs?(): number;
+  /** How far the host's wall clock is ahead of `nowMs` now; it may be set at any time. Absent: `nowMs` is the wall clock. */
+  aheadMs?(): number;
   /**
    * CPU time of this process so far, in ms, with fractions: what work costs is measured with it, because on a busy machine the clock goes on while
    * another process has the CPU. Absent: by `nowMs`.
@@ -22,15 +22,14 @@ export function workMs(clock: Clock): number {
 }
 
 /** A clock for those who only read it. */
-export type ClockReading = Pick<Clock, "nowMs" | "wallMs">;
+export type ClockReading = Pick<Clock, "nowMs" | "aheadMs">;
 
 /**
  * Give a moment of `nowMs` (default: the present) in ms since the epoch, as the wall clock is set now. For what leaves the process, when it leaves: metrics, events,
  * health, status; and to compare with other machines' times.
  */
 export function wallMs(clock: ClockReading, atMs: number = clock.nowMs()): number {
-  const nowMs = clock.nowMs();
-  return (clock.wallMs?.() ?? nowMs) - (nowMs - atMs);
+  return atMs + (clock.aheadMs?.() ?? 0);
 }
 
 /** Structured log lines; `fields` are plain data. */

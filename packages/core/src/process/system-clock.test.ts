@@ -32,6 +32,7 @@ describe("the system's clock", () => {
     const clock = systemClock();
     const syncedMs = clock.nowMs();
     const bootMs = wallMs(clock, syncedMs);
+    expect(wallMs(clock, syncedMs)).toBe(bootMs);
     vi.spyOn(Date, "now").mockReturnValue(Date.now() + 3_600_000);
     expect(clock.nowMs() - syncedMs).toBeLessThan(60_000);
     expect(wallMs(clock, syncedMs) - bootMs).toBeGreaterThan(3_500_000);

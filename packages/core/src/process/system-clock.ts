@@ -1,13 +1,29 @@
 import type { Clock } from "../contract/world.ts";
 
 /**
+ * By how much the wall clock must be set to be followed. Two clocks can't be read in one moment, and a time that differs a little at each scrape looks like one that
+ * changes.
+ */
+const STEP_MS = 100;
+
+/**
  * The system's clock.
  *
- * Edges: `nowMs` never goes back, also when the host's clock is set; `wallMs` follows it. A sleep keeps the process
+ * Edges: `nowMs` never goes back, also when the host's clock is set; `aheadMs` follows that. A sleep keeps the process
  * alive; sleeps above 24 days are cut into pieces.
  */
 export function systemClock(): Clock {
-  return { nowMs: () => performance.timeOrigin + performance.now(), wallMs: () => Date.now(), cpuMs, sleep };
+  let knownMs = 0;
+  const aheadMs = (): number => {
+    const ms = Date.now() - nowMs();
+    if (Math.abs(ms - knownMs) >= STEP_MS) knownMs = ms;
+    return knownMs;
+  };
+  return { nowMs, aheadMs, cpuMs, sleep };
+}
+
+function nowMs(): number {
+  return performance.timeOrigin + performance.now();
 }
 
 function cpuMs(): number {

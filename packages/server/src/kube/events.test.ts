@@ -93,7 +93,7 @@ it("an event's time is as the wall clock is set when it is sent: it may have bee
   const still = new ManualClock();
   const events = queueWith({ ...WARNING, note: "before" }, still);
   still.advance(1_000);
-  still.aheadMs = Date.UTC(2026, 10, 27, 12);
+  still.wallAheadMs = Date.UTC(2026, 10, 27, 12);
   await run.follow(api, {}, { events, clock: still });
   await eventually(() => api.objects("Event").length === 1);
   expect(api.objects("Event")[0]?.["eventTime"]).toBe("2026-11-27T12:00:00.000000Z");

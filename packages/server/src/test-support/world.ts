@@ -83,7 +83,7 @@ export class TestClock implements Clock {
 /** A clock for tests that stands still until it is moved. */
 export class ManualClock implements Clock {
   /** How far the wall clock is ahead. */
-  aheadMs = 0;
+  wallAheadMs = 0;
   #nowMs = 0;
   readonly #sleepers = new Set<() => void>();
 
@@ -91,8 +91,8 @@ export class ManualClock implements Clock {
     return this.#nowMs;
   }
 
-  wallMs(): number {
-    return this.#nowMs + this.aheadMs;
+  aheadMs(): number {
+    return this.wallAheadMs;
   }
 
   sleep(ms: number, signal: AbortSignal): Promise<void> {

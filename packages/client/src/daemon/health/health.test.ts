@@ -94,7 +94,7 @@ describe("healthReply", () => {
   });
 
   test("times are as the wall clock is set now", () => {
-    const ahead = { nowMs: () => NOW, wallMs: () => NOW + 7_200_000 };
+    const ahead = { nowMs: () => NOW, aheadMs: () => 7_200_000 };
     expect(JSON.parse(healthReply(good, leaving, ahead).body)).toMatchObject({
       currentTime: new Date(NOW + 7_200_000).toISOString(),
       lastUpdated: new Date(NOW + 7_199_000).toISOString(),

@@ -71,7 +71,7 @@ describe("/turnout/status", () => {
     proxy.pushBoth();
     await pass(5_000);
     const { nowMs: beforeMs, startedMs, families } = await status();
-    proxy.world.clock.aheadMs = 7_200_000;
+    proxy.world.clock.wallAheadMs = 7_200_000;
     const after = await status();
     expect([after.nowMs - beforeMs, after.startedMs - startedMs]).toEqual([7_200_000, 7_200_000]);
     expect((after.families[0]?.lastSyncMs ?? 0) - (families[0]?.lastSyncMs ?? 0)).toBe(7_200_000);

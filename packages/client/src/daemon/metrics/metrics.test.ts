@@ -1,5 +1,5 @@
 import { ProxyError } from "@turnout/core";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { toyEndpoint, toyRow } from "../../test-support/toys.ts";
 import { Metrics } from "./metrics.ts";
 import { countNoLocalEndpoints } from "./row-metrics.ts";
@@ -13,7 +13,7 @@ let aheadMs = 0;
 beforeEach(() => ([nowMs, aheadMs] = [0, 0]));
 
 function make(): Metrics {
-  made = new Metrics({ clock: { nowMs: () => nowMs, wallMs: () => nowMs + aheadMs }, version: "0.1.0" });
+  made = new Metrics({ clock: { nowMs: () => nowMs, aheadMs: () => aheadMs }, version: "0.1.0" });
   nowMs = 5_000;
   return made;
 }
@@ -201,6 +201,17 @@ test("times are as the wall clock is set when they are read, also when it was se
   expect(await times()).toEqual(expect.arrayContaining([...at(0)]));
   aheadMs = 1_795_000_000_000;
   expect(await times()).toEqual(expect.arrayContaining([...at(1_795_000_000)]));
+});
+
+test("the start of the process is as the wall clock is set now, and the same at each scrape", async () => {
+  const metrics = make();
+  const starts = async (): Promise<number> =>
+    Number((await lines(metrics)).find((line) => line.startsWith("process_start_time_seconds "))?.split(" ")[1]);
+  const before = await starts();
+  expect(await starts()).toBe(before);
+  const hour = vi.spyOn(Date, "now").mockReturnValue(Date.now() + 3_600_000);
+  expect((await starts()) - before).toBeGreaterThan(3_500);
+  hour.mockRestore();
 });
 
 /** 2026-11-27 in ms since the epoch. */

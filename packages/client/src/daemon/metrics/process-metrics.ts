@@ -1,3 +1,4 @@
+import { processTimeMs } from "./process-time.ts";
 import { PROC_NUMBERS } from "./proc-files.ts";
 import { registerEventLoop } from "./event-loop-metrics.ts";
 import { MetricSet } from "./metric-set.ts";
@@ -29,7 +30,7 @@ export function processMetrics(): MetricSet {
   const register = (name: string, help: string, read: () => number, type: "gauge" | "counter" = "gauge"): void =>
     set.computed(type, name, help, [], () => [[{}, read()]]);
   register("process_resident_memory_bytes", "Resident memory size in bytes.", () => process.memoryUsage.rss());
-  register("process_start_time_seconds", "Start time of the process since unix epoch in seconds.", () => performance.timeOrigin / 1000);
+  register("process_start_time_seconds", "Start time of the process since unix epoch in seconds.", () => processTimeMs() / 1000);
   const cpuSeconds = (): number => {
     const { user, system } = process.cpuUsage();
     return (user + system) / 1e6;

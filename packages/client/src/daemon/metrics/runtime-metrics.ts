@@ -1,6 +1,7 @@
 import { PerformanceObserver } from "node:perf_hooks";
 import { getHeapStatistics, type HeapInfo } from "node:v8";
 import type { MetricSet } from "./metric-set.ts";
+import { processTimeMs } from "./process-time.ts";
 
 /** Go's names for what V8's heap has too. The others of `go_memstats_*` are about Go's allocator; docs/operations.md lists them. */
 const OF_HEAP: readonly (readonly [name: string, help: string, read: (heap: HeapInfo) => number])[] = [
@@ -57,7 +58,7 @@ export function registerRuntime(set: MetricSet): void {
     "A summary of the wall-time pause (stop-the-world) duration in garbage collection cycles; here V8's.",
     [0, 0.25, 0.5, 0.75, 1],
   );
-  let lastMs = 0;
+  let lastMs: number | undefined;
   const observer = new PerformanceObserver((list) => {
     for (const { startTime, duration } of list.getEntries()) {
       pauses.observe(duration / 1000);
@@ -67,5 +68,7 @@ export function registerRuntime(set: MetricSet): void {
   observer.observe({ entryTypes: ["gc"] });
   set.onClose(() => observer.disconnect());
   const help = "Number of seconds since 1970 of last garbage collection; here V8's, 0 before the first.";
-  set.computed("gauge", "go_memstats_last_gc_time_seconds", help, [], () => [[{}, lastMs / 1000]]);
+  set.computed("gauge", "go_memstats_last_gc_time_seconds", help, [], () => [
+    [{}, lastMs === undefined ? 0 : processTimeMs(lastMs) / 1000],
+  ]);
 }

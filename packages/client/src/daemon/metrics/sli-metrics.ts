@@ -1,5 +1,6 @@
 import type { Reply } from "../health/health.ts";
 import { MetricSet } from "./metric-set.ts";
+import { processTimeMs } from "./process-time.ts";
 
 /**
  * What `/metrics/slis` serves: how health checks answered.
@@ -14,7 +15,7 @@ export class SliMetrics {
 
   constructor() {
     const help = "Start time of the process since unix epoch in seconds.";
-    this.#set.computed("gauge", "process_start_time_seconds", `[ALPHA] ${help}`, [], () => [[{}, performance.timeOrigin / 1000]]);
+    this.#set.computed("gauge", "process_start_time_seconds", `[ALPHA] ${help}`, [], () => [[{}, processTimeMs() / 1000]]);
     this.#last = this.#set.gauge("kubernetes_healthcheck", "[STABLE] This metric records the result of a single healthcheck.", [
       "type",
       "name",

@@ -1,4 +1,4 @@
-import { type IPFamily, ProxyError, type World, wallMs } from "@turnout/core";
+import { ProxyError, type IPFamily, type World } from "@turnout/core";
 import type { Eligibility } from "../../api/eligibility.ts";
 import type { BindAddress } from "../config/bind-address.ts";
 import type { RunConfig } from "../config/run-config.ts";
@@ -12,6 +12,7 @@ import { flagzReply, statuszReply } from "../health/zpages.ts";
 import { insightRoutes } from "../insight/insight-routes.ts";
 import type { ProxyView } from "../insight/proxy-view.ts";
 import type { Metrics } from "../metrics/metrics.ts";
+import { processTimeMs } from "../metrics/process-time.ts";
 
 /** What a daemon does beside its sync loops is done with this. */
 export interface DaemonTaskOptions {
@@ -92,8 +93,8 @@ export async function serveMetrics(options: DaemonTaskOptions, signal: AbortSign
   const statusz = (request: HttpRequest): Reply =>
     statuszReply(
       {
-        startedMs: wallMs(world.clock) - performance.now(),
-        nowMs: wallMs(world.clock),
+        startedMs: processTimeMs(),
+        nowMs: processTimeMs(performance.timeOrigin + performance.now()),
         runtimeVersion: process.version,
         version: metrics.version,
         // Of Kubernetes' effective versions only the two first numbers are told.
