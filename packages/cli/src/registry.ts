@@ -109,7 +109,7 @@ export const EXAMPLE_BACKEND = "nft";
 export const ROOTLESS_BACKEND = "userspace";
 
 /** kube-proxy's mode whose settings count where no backend is chosen. */
-export const DEFAULT_MODE = "nftables";
+export const DEFAULT_MODE = "iptables";
 
 /** What `--backend` takes, for help texts. */
 export const BACKEND_HELP: string = `${KNOWN_BACKENDS.map(({ name }) => name).join(", ")}, auto, an npm package, or a path to a backend module`;

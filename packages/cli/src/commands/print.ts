@@ -60,7 +60,7 @@ async function printState(command: Command, options: PrintOptions, env: Environm
   const loaded = await configFor(command, options, env);
   const log = quietLogFor(options, env);
   const world = env.createWorld(log);
-  const config = runConfig(loaded, { name: loaded.mode === "" ? DEFAULT_MODE : loaded.mode });
+  const config = runConfig(loaded, { name: loaded.mode || DEFAULT_MODE });
   for (const warning of config.warnings) log.warn(warning);
   const state = new NodeStateSource({ source: options.source, tls: apiTls(options), config, env, clock: world.clock, log });
   const first = (signal: AbortSignal): Promise<void> =>

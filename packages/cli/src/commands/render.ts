@@ -64,7 +64,7 @@ async function renderState(command: Command, options: RenderOptions, env: Enviro
     host: "ignored",
     takesOver: false,
   });
-  const config = runConfig(loaded, module);
+  const config = runConfig(loaded, module, { isUnnamed: because !== undefined });
   for (const warning of config.warnings) log.warn(warning);
   const state = new NodeStateSource({ source: options.source, tls: apiTls(options), config, env, clock: world.clock, log });
   const body = async (stop: AbortSignal): Promise<void> => {

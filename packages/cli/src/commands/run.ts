@@ -211,7 +211,7 @@ async function configuredBackend(
   const place = { world, platform, workingDirectory, signal };
   const { module, because, options } = await chooseBackend({ ...place, spec, mode: loaded.mode, host, takesOver });
   if (because !== undefined) world.log.info("backend chosen", { backend: module.name, because, ...options, hint: CHOICE_HINT });
-  return { module, config: runConfig(loaded, module, options) };
+  return { module, config: runConfig(loaded, module, { options, isUnnamed: because !== undefined }) };
 }
 
 /** A backend that doesn't come with turnout may do anything or nothing: it takes nobody's place. */

@@ -121,13 +121,18 @@ async function answerHere(command: Command, options: WhyOptions, question: Parse
   const world = env.createWorld(log);
   const { platform, workingDirectory, signal } = env;
   const place = { world, platform, workingDirectory, signal };
-  const { module, options: found } = await chooseBackend({
+  const {
+    module,
+    because,
+    options: adopting,
+  } = await chooseBackend({
     ...place,
     spec: options.backend,
     mode: loaded.mode,
     host: "needed",
     takesOver: true,
   });
+  const found = { options: adopting, isUnnamed: because !== undefined };
   const running = await runningProxy(options, env);
   const isSourceSaid = command.getOptionValueSource("source") !== "default";
   if (!isSourceSaid) demandSource(options.source, running.status?.source);

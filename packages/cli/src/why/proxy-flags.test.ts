@@ -28,7 +28,7 @@ const moduleOf = (name: string) => ({ name, countingOptions: { counters: true },
 
 function agreed(flags: Flags, backend = "nft", options: Flags = {}, proxy = PROXY): AgreedFlags {
   const loaded = loadConfig({ flags, file: undefined, hostname: "vm", backendOptions: Object.entries(options) });
-  return withProxyFlags({ loaded, found: { found: "here" }, module: moduleOf(backend) }, proxy);
+  return withProxyFlags({ loaded, found: { options: { found: "here" } }, module: moduleOf(backend) }, proxy);
 }
 
 describe("flags of the proxy that runs", () => {

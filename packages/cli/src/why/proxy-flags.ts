@@ -1,18 +1,21 @@
 import { isDeepStrictEqual } from "node:util";
 import { ALLOWED_ADDRESS_FLAGS, ruleSettingsOf, runConfig, withRuleSettings } from "@turnout/client/daemon";
-import type { LoadedConfig, ProxyStatus, RuleSettings, RunConfig } from "@turnout/client/daemon";
+import type { BackendFound, LoadedConfig, ProxyStatus, RuleSettings, RunConfig } from "@turnout/client/daemon";
 import { ProxyError } from "@turnout/core";
 import type { BackendModule, Cause, NodeSettings, Plain } from "@turnout/core";
 
 /** What was said to this command, and what it found out. */
 export interface GivenFlags {
   readonly loaded: LoadedConfig;
-  /** Options of the backend with which it has what is in force; the proxy's and those that were given beat them. */
-  readonly found: Readonly<Record<string, Plain>>;
+  /** How the backend was chosen. Of the options with which it has what is in force, the proxy's and those that were given beat them. */
+  readonly found: BackendFound;
   readonly module: ConfiguredModule;
 }
 
-type ConfiguredModule = Pick<BackendModule, "name" | "proxyMode" | "options" | "countingOptions" | "parseOptions">;
+type ConfiguredModule = Pick<
+  BackendModule,
+  "name" | "proxyMode" | "options" | "nodePortAddressesDefault" | "countingOptions" | "parseOptions"
+>;
 
 /** A configuration to answer with. */
 export interface AgreedFlags {
@@ -49,7 +52,7 @@ interface Agreed<T> {
  * Edges: the kernel's rules are that proxy's, so with other flags they seem wrong. Another backend's options are nobody's here.
  */
 export function withProxyFlags({ loaded, found, module }: GivenFlags, proxy: ProxyStatus): AgreedFlags {
-  const config = runConfig(loaded, module);
+  const config = runConfig(loaded, module, { ...found, options: {} });
   const given = Object.keys({ ...loaded.fromFile, ...loaded.fromFlags });
   const isNamed = "node-name" in loaded.input.flags || given.includes("hostnameOverride");
   const isSameBackend = module.name === proxy.backend;
@@ -62,7 +65,7 @@ export function withProxyFlags({ loaded, found, module }: GivenFlags, proxy: Pro
     ...node.differences,
     ...rules.differences,
   ];
-  const backendOptions = { ...found, ...rules.settings.backendOptions };
+  const backendOptions = { ...found.options, ...rules.settings.backendOptions };
   return {
     config: {
       ...withRuleSettings(config, { ...rules.settings, backendOptions }),

@@ -20,7 +20,7 @@ export { servesExternalIPs } from "./config/feature-gates.ts";
 export { isFeatureOn, loadConfig } from "./config/loaded-config.ts";
 export { configFileText, runConfig } from "./config/run-config.ts";
 export type { ConfigInput, FileText, LoadedConfig, LoggingSettings } from "./config/loaded-config.ts";
-export type { RunConfig } from "./config/run-config.ts";
+export type { BackendFound, RunConfig } from "./config/run-config.ts";
 export { parseDuration } from "./config/duration.ts";
 export { STARTING } from "./events/proxy-events.ts";
 export type { EventKind, EventReason, ProxyEvent } from "./events/proxy-events.ts";

@@ -21,7 +21,7 @@ const fromFlags = (...pairs: readonly string[]): BackendOptions => optionsFromFl
 function configured(pairs: readonly string[], body?: string, found: BackendOptions = {}): BackendOptions {
   const file = body === undefined ? undefined : { path: "config.yaml", text: HEAD + body };
   const backendOptions = pairs.map(typedOption);
-  return runConfig(loadConfig({ flags: {}, file, hostname: "node-a", backendOptions }), MODULE, found).backendOptions;
+  return runConfig(loadConfig({ flags: {}, file, hostname: "node-a", backendOptions }), MODULE, { options: found }).backendOptions;
 }
 
 describe("--backend-option", () => {

@@ -1,10 +1,10 @@
-import { canonicalIP, isEqual, type AllowedAddresses, type BackendModule, type NodeSettings, type Plain } from "@turnout/core";
+import { canonicalIP, type AllowedAddresses, type BackendModule, type NodeSettings, type Plain } from "@turnout/core";
 import { stringify } from "yaml";
 import { ALLOWED_ADDRESS_FLAGS, allowedAddresses } from "./allowed-addresses.ts";
 import { optionsFromFile, optionsFromFlags, type BackendOptions } from "./backend-options.ts";
 import { isWildcard } from "./bind-address.ts";
 import { checkValues } from "./config-checks.ts";
-import { FIELDS, PATHS, type Field } from "./config-fields.ts";
+import { FIELDS, PATHS } from "./config-fields.ts";
 import type { RawFlags } from "./config-flags.ts";
 import { INTEGER } from "./config-kinds.ts";
 import type { ConfigValues, GivenValues } from "./config-values.ts";
@@ -12,6 +12,7 @@ import { CONFIGZ, configz } from "./configz.ts";
 import { detectLocal } from "./detect-local.ts";
 import { gatesWithoutEffect, gateStates, isGateOn, servesExternalIPs, type GateSettings, type GateState } from "./feature-gates.ts";
 import { flagTexts } from "./flag-texts.ts";
+import { asksFor, countedSections, iptablesNodePortAddresses, otherMode, sectionOptions } from "./mode-sections.ts";
 import { insightSettings, type InsightSettings } from "./insight-flags.ts";
 import { invalid, isFeatureOn, placeOf, textFlag, type FileText, type LoadedConfig } from "./loaded-config.ts";
 import { serverAddresses, type ServerAddresses } from "./server-addresses.ts";
@@ -60,35 +61,39 @@ export interface RunConfig extends ServerAddresses, InsightSettings {
 }
 
 /** A backend as far as its configuration is concerned. */
-export type ConfiguredBackend = Pick<BackendModule, "name" | "proxyMode" | "options">;
+export type ConfiguredBackend = Pick<BackendModule, "name" | "proxyMode" | "options" | "nodePortAddressesDefault">;
 
-/** kube-proxy's configuration has a section for each of its modes, of the same name but for these. */
-const PREFIX_OF: Readonly<Record<string, string>> = { kernelspace: "winkernel." };
-/** Fields of a section that are the node's settings; its others go to the backend as options. */
-const NOT_OPTIONS: ReadonlySet<string> = new Set(["masqueradeBit", "masqueradeAll", "syncPeriod", "minSyncPeriod"]);
+/** How a backend came to be the one that is configured. */
+export interface BackendFound {
+  /** Options with which it adopts the rules of this host; those of file and flags beat them. */
+  readonly options?: BackendOptions;
+  /** Neither a flag nor the mode names a backend: what kube-proxy's mode "" means holds, which is iptables. */
+  readonly isUnnamed?: boolean;
+}
 
 /**
  * Make the configuration for one backend.
  *
- * Shape: `found` are options with which the backend adopts the rules of this host; those of file and flags beat them.
- * Edges: the sync periods and masquerade settings come from the section of that backend's mode (iptables' for those without one).
+ * Edges: the sync periods and masquerade settings come from the section of that backend's mode (iptables' for those without one). Of a backend
+ * that nothing names they come from iptables' section, and node ports answer where they do in mode iptables.
  * @throws {ProxyError} `invalid_object` when values contradict each other or the node's name is blank.
  */
-export function runConfig(loaded: LoadedConfig, backend: ConfiguredBackend, found: BackendOptions = {}): RunConfig {
+export function runConfig(loaded: LoadedConfig, backend: ConfiguredBackend, found: BackendFound = {}): RunConfig {
   const { name, proxyMode = name } = backend;
-  const section = settingsSectionOf(proxyMode);
+  const isUnnamed = found.isUnnamed === true;
+  const counted = countedSections(proxyMode, isUnnamed);
   const given = { ...loaded.fromFile, ...loaded.fromFlags };
-  checkValues(given, proxyMode, (path) => placeOf(path, loaded));
+  checkValues(given, isUnnamed ? "iptables" : proxyMode, (path) => placeOf(path, loaded));
   if (proxyMode === "ipvs" && !isGateOn("KubeProxyIPVS", given.featureGates ?? {}))
     throw invalid(placeOf("featureGates", loaded), "KubeProxyIPVS=false refuses mode ipvs", "choose another mode, or leave the gate out");
   const options = givenOptions(loaded, backend);
-  const values = withDefaults({ ...given, "turnout.backendOptions": options });
-  const masqueradeBit = values[section === "nftables" ? "nftables.masqueradeBit" : "iptables.masqueradeBit"];
-  const masqueradeAll = values[section === "nftables" ? "nftables.masqueradeAll" : "iptables.masqueradeAll"];
-  const syncPeriodMs = values[`${section}.syncPeriod`];
-  const minSyncPeriodMs = values[`${section}.minSyncPeriod`];
+  const values = asUnnamed(withDefaults({ ...given, "turnout.backendOptions": options }), backend, isUnnamed);
+  const masqueradeBit = values[`${counted.masquerade}.masqueradeBit`];
+  const masqueradeAll = values[`${counted.masquerade}.masqueradeAll`];
+  const syncPeriodMs = values[`${counted.periods}.syncPeriod`];
+  const minSyncPeriodMs = values[`${counted.periods}.minSyncPeriod`];
   if (minSyncPeriodMs > syncPeriodMs) {
-    throw invalid(placeOf(`${section}.minSyncPeriod`, loaded), "it must not be longer than syncPeriod");
+    throw invalid(placeOf(`${counted.periods}.minSyncPeriod`, loaded), "it must not be longer than syncPeriod");
   }
   const servers = serverAddresses(loaded, values);
   return Object.freeze({
@@ -110,11 +115,11 @@ export function runConfig(loaded: LoadedConfig, backend: ConfiguredBackend, foun
     ...addressLimits(loaded.input.flags, values.featureGates),
     kubeconfig: values["clientConnection.kubeconfig"] || undefined,
     master: textFlag(loaded.input.flags, "master"),
-    backendOptions: Object.freeze({ ...found, ...sectionOptions(given, proxyMode), ...options }),
+    backendOptions: Object.freeze({ ...found.options, ...sectionOptions(given, proxyMode), ...options }),
     configFile: loaded.input.file,
     repairsOnNotice: isFeatureOn("TurnoutRepairOnNotice", loaded),
     proxyMode,
-    localhostNodePorts: values.featureGates["KubeProxyNFTablesLocalhostNodePorts"] !== false || proxyMode !== "nftables",
+    localhostNodePorts: servesLoopback(values, proxyMode, isUnnamed),
     isProfiled: values.enableProfiling,
     features: gateStates(values.featureGates),
     hasStatusz: isGateOn("ComponentStatusz", values.featureGates),
@@ -123,23 +128,28 @@ export function runConfig(loaded: LoadedConfig, backend: ConfiguredBackend, foun
     configz: configz(values, servers, proxyMode),
     warnings: [
       ...loaded.warnings,
-      ...otherMode(loaded.mode, name, proxyMode),
+      ...otherMode(loaded, backend, counted, isUnnamed),
       ...flagBeatsGate(loaded, values.featureGates),
       ...withoutEffect(given),
     ],
   });
 }
 
-type SettingsSection = "iptables" | "ipvs" | "nftables";
-
-/** The section whose masquerade and sync settings count. */
-function settingsSectionOf(proxyMode: string): SettingsSection {
-  return proxyMode === "nftables" || proxyMode === "ipvs" ? proxyMode : "iptables";
-}
-
 function withDefaults(given: GivenValues): ConfigValues {
   const defaults = Object.fromEntries(PATHS.map((path) => [path, FIELDS[path].fallback]));
   return { ...defaults, ...given } as ConfigValues;
+}
+
+/** With mode "" node ports answer where they do in kube-proxy's mode iptables, and not where the backend would have them by itself. */
+function asUnnamed(values: ConfigValues, { nodePortAddressesDefault }: ConfiguredBackend, isUnnamed: boolean): ConfigValues {
+  if (!isUnnamed || nodePortAddressesDefault === undefined) return values;
+  const nodePortAddresses = iptablesNodePortAddresses(values.nodePortAddresses, values["iptables.localhostNodePorts"]);
+  return { ...values, nodePortAddresses };
+}
+
+function servesLoopback(values: ConfigValues, proxyMode: string, isUnnamed: boolean): boolean {
+  if (isUnnamed && !values["iptables.localhostNodePorts"]) return false;
+  return proxyMode !== "nftables" || values.featureGates["KubeProxyNFTablesLocalhostNodePorts"] !== false;
 }
 
 /** Flag beats file beats host name; trimmed and lower-cased as kube-proxy does, so that it matches the Node object. */
@@ -203,15 +213,6 @@ function serviceEntriesMax(flags: RawFlags): number | undefined {
   return value;
 }
 
-/** The explicit fields of the mode's own section as the file writes them, e.g. `ipvs.tcpTimeout` → `tcpTimeout`: `15m0s`. */
-function sectionOptions(given: GivenValues, proxyMode: string): Readonly<Record<string, Plain>> {
-  const prefix = PREFIX_OF[proxyMode] ?? `${proxyMode}.`;
-  const entries = Object.entries(given)
-    .filter(([path]) => path.startsWith(prefix) && !NOT_OPTIONS.has(path.slice(prefix.length)))
-    .map(([path, value]) => [path.slice(prefix.length), (FIELDS[path as keyof ConfigValues] as Field<unknown>).kind.show(value)] as const);
-  return Object.fromEntries(entries);
-}
-
 /** kube-proxy has no such flag: the file's gate may be meant to close what the flag opens. */
 function flagBeatsGate({ input: { flags } }: LoadedConfig, gates: GateSettings): readonly string[] {
   const { externalIPs } = allowedAddresses(flags);
@@ -220,21 +221,10 @@ function flagBeatsGate({ input: { flags } }: LoadedConfig, gates: GateSettings):
 }
 
 function withoutEffect(given: GivenValues): readonly string[] {
-  // kubeadm writes out every field: "", 0 and false ask for nothing, and neither does what is so anyhow.
-  const asksFor = (value: unknown, fallback: unknown): boolean =>
-    !isEqual(value, fallback) && (typeof value === "object" ? Object.keys(value ?? {}).length > 0 : Boolean(value));
-  const names: string[] = PATHS.filter((path) => FIELDS[path].hasNoEffect === true && asksFor(given[path], FIELDS[path].fallback));
+  const names: string[] = PATHS.filter((path) => FIELDS[path].hasNoEffect === true && asksFor(path, given[path]));
   const gates = gatesWithoutEffect(given.featureGates ?? {});
   if (gates.length > 0) names.push(`featureGates (${gates.join(", ")})`);
   return names.length === 0 ? [] : [`accepted, but without effect here: ${names.join(", ")}`];
-}
-
-/** A kube-proxy file for another mode has its settings in another section: say so rather than lose them silently. */
-function otherMode(mode: string, name: string, proxyMode: string): readonly string[] {
-  if (mode === "" || mode === proxyMode) return [];
-  return [
-    `the configuration is for mode ${mode}, but the backend is ${name}: masquerade and sync settings are those of section ${settingsSectionOf(proxyMode)}`,
-  ];
 }
 
 /**
