@@ -40,6 +40,14 @@ describe("what is set, as kube-proxy has it", () => {
     ["UDP", { udpTimeoutMs: 5_000, udpStreamTimeoutMs: 6_000 }, 4, { udp_timeout: 5, udp_timeout_stream: 6 }],
   ])("%s", (_name, conntrack, cores, expected) => expect(wanted(conntrack, cores)).toEqual(expected));
 
+  test("a table that is larger stays, as with kube-proxy 1.37", () => {
+    const settings = wantedSettings({ conntrack: { ...LEFT, maxPerCore: 1 }, oomScoreAdj: 17 }, 1);
+    expect(settings.filter(({ isLeast }) => isLeast === true).map(({ name }) => name)).toEqual([
+      "net.netfilter.nf_conntrack_max",
+      "nf_conntrack.hashsize",
+    ]);
+  });
+
   test("the process's own setting comes last", () => {
     const settings = wantedSettings({ conntrack: { ...LEFT, maxPerCore: 1 }, oomScoreAdj: 17 }, 1);
     expect(settings.at(-1)).toEqual({ name: "oom_score_adj", path: "/proc/self/oom_score_adj", value: 17 });
@@ -48,11 +56,11 @@ describe("what is set, as kube-proxy has it", () => {
 
 describe("what has to be written", () => {
   const hashSize = { name: "h", path: "/h", value: 100, isLeast: true } as const;
-  const max = { name: "m", path: "/m", value: 100 };
+  const timeout = { name: "t", path: "/t", value: 100 };
   test.each([
-    ["a smaller maximum", max, "99", true],
-    ["a larger maximum, too, as kube-proxy does", max, "101", true],
-    ["the same", max, "100\n", false],
+    ["a shorter timeout", timeout, "99", true],
+    ["a longer timeout, too, as kube-proxy does", timeout, "101", true],
+    ["the same", timeout, "100\n", false],
     ["a smaller hash table", hashSize, "99", true],
     ["no larger hash table", hashSize, "101", false],
     ["what is no number", hashSize, "(null)", true],

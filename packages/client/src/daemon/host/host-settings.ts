@@ -48,7 +48,7 @@ export function wantedSettings({ conntrack, oomScoreAdj }: HostSettings, cores: 
   const max = conntrackMax(conntrack, cores);
   const timeout = (name: string, ms: number): readonly HostSetting[] => (ms > 0 ? [netfilter(name, Math.floor(ms / 1000))] : []);
   return [
-    ...(max === undefined ? [] : [netfilter("max", max), hashSize(Math.floor(max / 4))]),
+    ...(max === undefined ? [] : [{ ...netfilter("max", max), isLeast: true as const }, hashSize(Math.floor(max / 4))]),
     ...timeout("tcp_timeout_established", conntrack.tcpEstablishedTimeoutMs),
     ...timeout("tcp_timeout_close_wait", conntrack.tcpCloseWaitTimeoutMs),
     ...(conntrack.tcpBeLiberal ? [netfilter("tcp_be_liberal", 1)] : []),

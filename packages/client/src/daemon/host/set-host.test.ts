@@ -1,7 +1,7 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ToyLog } from "../../test-support/toys.ts";
 import type { HostFiles } from "./host-files.ts";
-import { setHost, setMissing } from "./set-host.ts";
+import { demandHost, setHost, setMissing } from "./set-host.ts";
 
 const CLOSE_WAIT = { name: "close_wait", path: "/close_wait", value: 3600 };
 const MAX = { name: "max", path: "/max", value: 9 };
@@ -60,6 +60,34 @@ test("what isn't there may come later: it is tried again, and told when it is st
     "info host settings were changed set=max 1 -> 9",
     expect.stringMatching(/^warn host settings are left as they are wanted=close_wait=3600 error=ENOENT hint=.*nf_conntrack/) as unknown,
   ]);
+});
+
+describe("what has to be set", () => {
+  const nothing = (): Promise<void> => Promise.resolve();
+
+  test("is set, also what comes with conntrack", async () => {
+    const [texts, log]: [Record<string, string>, ToyLog] = [{ "/close_wait": "60" }, new ToyLog()];
+    await demandHost([CLOSE_WAIT, MAX], toyFiles(texts), log, () => {
+      texts["/max"] = "1";
+      return nothing();
+    });
+    expect(texts).toEqual({ "/close_wait": "3600", "/max": "9" });
+    expect(log.lines.filter((line) => line.startsWith("warn"))).toEqual([]);
+  });
+
+  test.each([
+    ["conntrack can't be loaded", {}, /^\[host_unsupported\] host settings can't be set: max=9 \(ENOENT\): .*nf_conntrack is not loaded/],
+    ["files are read-only", { "/max": "EROFS" }, /^\[permission_denied\] host settings can't be set: max=9 \(EROFS\): .*read-only/],
+    [
+      "a right is missing",
+      { "/max": "EACCES" },
+      /^\[permission_denied\] host settings can't be set: max=9 \(EACCES\): .*network namespace of the host/,
+    ],
+  ])("is an error, after all else was set: %s", async (_name, refused, message) => {
+    const texts: Record<string, string> = { "/close_wait": "60", ...(Object.keys(refused).length > 0 ? { "/max": "1" } : {}) };
+    await expect(demandHost([MAX, CLOSE_WAIT], toyFiles(texts, refused), new ToyLog(), nothing)).rejects.toThrow(message);
+    expect(texts["/close_wait"]).toBe("3600");
+  });
 });
 
 test("a defect is none of the host's", () => {

@@ -1,4 +1,4 @@
-import type { Log } from "@turnout/core";
+import { ProxyError, type Log } from "@turnout/core";
 import type { HostFiles } from "./host-files.ts";
 import { differs, type HostSetting } from "./host-settings.ts";
 
@@ -18,6 +18,29 @@ const HINTS: Readonly<Record<string, string>> = {
  * Edges: what was set is told in one line, and what can't be set in one line for each reason, but for files that aren't there.
  */
 export function setHost(wanted: readonly HostSetting[], files: HostFiles, log: Log): readonly HostSetting[] {
+  const left = writeSettings(wanted, files, log);
+  for (const [code, settings] of left) if (code !== "ENOENT") tellLeft(settings, code, log);
+  return left.get("ENOENT") ?? [];
+}
+
+/**
+ * Write them as {@link setHost} does; `load` is called where files aren't there, to have the kernel load conntrack.
+ * @throws {ProxyError} `permission_denied` or `host_unsupported` naming what can't be set, once all other files were.
+ */
+export async function demandHost(wanted: readonly HostSetting[], files: HostFiles, log: Log, load: () => Promise<void>): Promise<void> {
+  const first = writeSettings(wanted, files, log);
+  if (first.has("ENOENT")) await load();
+  const left = first.size === 0 ? first : writeSettings([...first.values()].flat(), files, log);
+  const [code] = left.keys();
+  if (code === undefined) return;
+  throw new ProxyError(code === "ENOENT" ? "host_unsupported" : "permission_denied", "host settings can't be set", {
+    object: [...left].map(([reason, settings]) => `${namesOf(settings)} (${reason})`).join(", "),
+    hint: `${HINTS[code] ?? "see the manual of this error"}; conntrack.maxPerCore: 0 and timeouts of 0s leave them as they are`,
+  });
+}
+
+/** Gives what could not be written, by the error's code. */
+function writeSettings(wanted: readonly HostSetting[], files: HostFiles, log: Log): ReadonlyMap<string, readonly HostSetting[]> {
   const set: string[] = [];
   const left = new Map<string, HostSetting[]>();
   for (const setting of wanted) {
@@ -33,8 +56,7 @@ export function setHost(wanted: readonly HostSetting[], files: HostFiles, log: L
     }
   }
   if (set.length > 0) log.info("host settings were changed", { set: set.join(", ") });
-  for (const [code, settings] of left) if (code !== "ENOENT") tellLeft(settings, code, log);
-  return left.get("ENOENT") ?? [];
+  return left;
 }
 
 /** Set what {@link setHost} found no file for, now that conntrack may be there; say what is still missing. */
@@ -44,8 +66,15 @@ export function setMissing(missing: readonly HostSetting[], files: HostFiles, lo
 }
 
 function tellLeft(settings: readonly HostSetting[], code: string, log: Log): void {
-  const wanted = settings.map(({ name, value }) => `${name}=${value}`).join(", ");
-  log.warn("host settings are left as they are", { wanted, error: code, hint: HINTS[code] ?? "see the manual of this error" });
+  log.warn("host settings are left as they are", {
+    wanted: namesOf(settings),
+    error: code,
+    hint: HINTS[code] ?? "see the manual of this error",
+  });
+}
+
+function namesOf(settings: readonly HostSetting[]): string {
+  return settings.map(({ name, value }) => `${name}=${value}`).join(", ");
 }
 
 /** Anything but a failed system call is a defect. */

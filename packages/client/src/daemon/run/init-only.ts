@@ -6,7 +6,9 @@ import {
   probeModule,
   ProxyError,
   withWorldOf,
+  type Backend,
   type BackendModule,
+  type FlowFilter,
   type IPFamily,
   type KernelObject,
   type NodeContext,
@@ -15,7 +17,7 @@ import {
 import type { RunConfig } from "../config/run-config.ts";
 import type { HostFiles } from "../host/host-files.ts";
 import { wantedSettings } from "../host/host-settings.ts";
-import { setHost, setMissing } from "../host/set-host.ts";
+import { demandHost } from "../host/set-host.ts";
 
 /** What {@link initializeHost} works with. */
 export interface InitOptions {
@@ -40,18 +42,22 @@ export async function initializeHost<H, K extends KernelObject, S>(
 ): Promise<void> {
   parseModule(module, `backend ${module.name}`);
   if (files === undefined) throw new ProxyError("host_unsupported", "--init-only sets parameters of Linux, and this is no Linux");
-  if (module.residence === "kernel") {
-    const wanted = wantedSettings(config.hostSettings, files.cores).filter(({ path }) => !path.startsWith("/proc/self/"));
-    setMissing(setHost(wanted, files, world.log), files, world.log);
-  }
+  const settings = wantedSettings(config.hostSettings, files.cores).filter(({ path }) => !path.startsWith("/proc/self/"));
   await withWorldOf(module, world, async (own) => {
     const options = module.parseOptions(config.backendOptions);
     const { problems, capabilities, facts } = await probeModule(module, options, own, signal);
     if (problems[0] !== undefined) throw problems[0];
     const dataplane = await openDataplane(module, options, own, signal);
     try {
-      for (const family of FAMILIES) {
-        if (capabilities[family] !== true) continue;
+      const families = FAMILIES.filter((family) => capabilities[family] === true);
+      const load = (): Promise<void> =>
+        loadConntrack(
+          families.map((family) => dataplane.family(family)),
+          world,
+          signal,
+        );
+      if (module.residence === "kernel") await demandHost(settings, files, world.log, load);
+      for (const family of families) {
         const backend = dataplane.family(family);
         const parameters = backend.skeleton({ node: nodeOf(config, family), host: facts }).filter(({ kind }) => kind === "sysctl");
         if (parameters.length === 0) continue;
@@ -65,6 +71,29 @@ export async function initializeHost<H, K extends KernelObject, S>(
     }
   });
   world.log.info("the host is initialized, and --init-only was given: done");
+}
+
+/** Flows that no host has: to look for them is enough for the kernel to load conntrack. */
+const NO_FLOWS: readonly FlowFilter[] = [{ protocol: "UDP", address: "", port: 1, keep: [], only: [] }];
+
+/** Have the kernel load conntrack, by itself or when it is asked for flows. What comes of it shows in the files. */
+async function loadConntrack(
+  backends: readonly Pick<Backend<unknown, KernelObject, unknown>, "forgetFlows">[],
+  { exec, log }: World,
+  signal: AbortSignal,
+): Promise<void> {
+  const ways = [
+    () => exec.run("modprobe", ["nf_conntrack"], { signal }),
+    ...backends.map((backend) => () => backend.forgetFlows?.(NO_FLOWS, signal)),
+  ];
+  for (const way of ways) {
+    try {
+      await way();
+    } catch (error) {
+      if (!ProxyError.is(error) || error.code === "canceled") throw error;
+      log.debug("conntrack may not be loaded", { error: error.message });
+    }
+  }
 }
 
 /** A node of which nothing is known but the settings. */
