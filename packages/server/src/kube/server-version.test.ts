@@ -51,6 +51,7 @@ it.each<readonly [name: string, answers: readonly (Answer | ProxyError)[], versi
     "v1.40.0",
     5,
   ],
+  ["credentials that are accepted later", [refused(401), refused(401), refused(401), open('{"gitVersion": "v1.40.0"}')], "v1.40.0", 4],
   ["a connection that breaks", [lost, open('{"gitVersion": "v1.40.0"}')], "v1.40.0", 2],
   ["a server that does not say", [refused(403)], undefined, 3],
   ["a login page", [open("<html>")], undefined, 3],

@@ -1,6 +1,7 @@
 import { ProxyError, type Clock } from "@turnout/core";
 import { backoffMs } from "./backoff.ts";
 import type { KubeClient } from "./kube-client.ts";
+import { HTTP } from "./refusal.ts";
 
 /** What asking needs. */
 export interface VersionQuestion {
@@ -18,7 +19,7 @@ const WAIT_MS = 800;
 const WAIT_MAX_MS = 5_000;
 
 /**
- * Ask an API server for its version, e.g. `v1.37.2`, until it can be reached.
+ * Ask an API server for its version, e.g. `v1.37.2`, until it can be reached and accepts the credentials.
  *
  * Edges: undefined when a server that can be reached doesn't say it, and on abort. Never throws.
  */
@@ -39,7 +40,8 @@ async function askOnce(client: KubeClient, clock: Clock, signal: AbortSignal): P
   const timer = clock.sleep(ANSWER_MS, AbortSignal.any([signal, done.signal])).then(() => late.abort());
   try {
     const answer = await client.ask({ path: "/version", idleMs: ANSWER_MS }, AbortSignal.any([signal, late.signal]));
-    if (answer.kind !== "open") return { wasReached: answer.kind === "refused" };
+    // Without valid credentials Services can't be listed either.
+    if (answer.kind !== "open") return { wasReached: answer.kind === "refused" && answer.status !== HTTP.unauthorized };
     const parts: Buffer[] = [];
     for await (const chunk of answer.chunks) parts.push(chunk);
     return versionIn(Buffer.concat(parts).toString()) ?? { wasReached: true };
