@@ -103,6 +103,21 @@ describe.each(layoutsOf("a service that changes"))("a service that changes, %s",
     for (const family of FAMILIES)
       expect(await reach(site, loser, family, { from: "client1", way: "externalIP" })).toBe("pod-2-1 saw node1");
   });
+
+  it("passes an address on to a younger one of its namespace while it has no endpoints", async () => {
+    const shared = { externalIPs: ["198.51.100.91", "fd00:198::91"] };
+    const { blue, green } = await site.services.createAll({
+      blue: { endpoints: ["pod-1-1"], ways: [], fields: { ...shared, name: "share-a" } },
+      green: { endpoints: ["pod-2-1"], ways: [], fields: { ...shared, name: "share-b" } },
+    });
+    const answers = (): Promise<readonly string[]> =>
+      Promise.all(FAMILIES.map((family) => reach(site, green, family, { from: "client1", way: "externalIP" })));
+    expect(await answers()).toEqual(["pod-1-1 saw node1", "pod-1-1 saw node1"]);
+    await blue.setEndpoints([]);
+    expect(await answers()).toEqual(["pod-2-1 saw node1", "pod-2-1 saw node1"]);
+    await blue.setEndpoints(["pod-1-1"]);
+    expect(await answers()).toEqual(["pod-1-1 saw node1", "pod-1-1 saw node1"]);
+  });
 });
 
 describe.each(layoutsOf("a service of two families"))("a service of two families, %s", needs("root", "ip", "nft>=1.0.1"), (layout) => {

@@ -113,6 +113,66 @@ it.each([
   expect(api.requests.filter(({ method }) => method !== "GET")).toEqual([]);
 });
 
+/** Two Services of a namespace that want one external IP, and whether each has an endpoint. */
+function applyBlueGreen(isBlueUp: boolean, isGreenUp: boolean): void {
+  for (const [name, at, isUp] of [["blue", 1, isBlueUp] as const, ["green", 2, isGreenUp] as const]) {
+    const metadata = { namespace: "shop", name, creationTimestamp: `2026-0${at}-01T00:00:00Z` };
+    const spec = { clusterIP: `10.96.0.2${at}`, externalIPs: ["192.0.2.10"], ports: [{ port: 80 }] };
+    api.apply({ kind: "Service", metadata, spec });
+    const slice = { addressType: "IPv4", ports: [{ name: "", port: 8080 }], endpoints: isUp ? [{ addresses: [`10.1.1.${at}`] }] : [] };
+    const labels = { "kubernetes.io/service-name": name };
+    api.apply({ kind: "EndpointSlice", metadata: { namespace: "shop", name: `${name}-1`, labels }, ...slice });
+  }
+}
+
+/** Events about contested addresses. */
+function contests(): readonly unknown[] {
+  return api.objects("Event").filter(({ reason }) => reason === "AddressContested");
+}
+
+it.each(["run", "serve"])(
+  "R-71 a shared address follows endpoints, and each Service has one event that says so, from the process that reads Services: %s",
+  async (reader) => {
+    applyBlueGreen(true, true);
+    const socket = `unix://${env.directory}/node.sock`;
+    const isSplit = reader === "serve";
+    const served = isSplit ? env.run("serve", "--kubeconfig", kubeconfig, "--listen", socket) : undefined;
+    const server = env.stop;
+    const source = isSplit ? ["--source", `api:${socket}`, "--node-name", "node1"] : ["--kubeconfig", kubeconfig];
+    const done = env.run(...RUN, ...source, "--metrics-bind-address", "");
+    for (const [isBlueUp, isGreenUp, endpoint] of [
+      [true, true, "10.1.1.1"],
+      [false, true, "10.1.1.2"],
+      [false, false, ""],
+      [true, true, "10.1.1.1"],
+      [false, true, "10.1.1.2"],
+    ] as const) {
+      applyBlueGreen(isBlueUp, isGreenUp);
+      const held = `"192.0.2.10:80","value":[${endpoint === "" ? "" : `"${endpoint}"`}]`;
+      await expect.poll(() => env.kernel("IPv4"), { timeout: 10_000 }).toContain(held);
+    }
+    await expect.poll(contests, { timeout: 20_000 }).toHaveLength(2);
+    expect(contests()).toMatchObject(
+      ["blue", "green"].map((name) => ({
+        metadata: { namespace: "shop" },
+        type: "Warning",
+        regarding: { kind: "Service", namespace: "shop", name },
+        note: expect.stringMatching(
+          `^192.0.2.10:80/TCP is also an external IP of Service shop/${name === "blue" ? "green" : "blue"}: `,
+        ) as string,
+      })),
+    );
+    applyBlueGreen(true, true);
+    await expect.poll(() => env.kernel("IPv4")).toContain('"192.0.2.10:80","value":["10.1.1.1"]');
+    env.stop.abort();
+    expect((await done).code).toBe(0);
+    server.abort();
+    await served;
+    expect(contests()).toHaveLength(2);
+  },
+  60_000,
+);
+
 it("a node-state server tells of no start, and counts its requests", async () => {
   const port = await freePort();
   const listen = ["--listen", `unix://${env.directory}/node.sock`];

@@ -10,7 +10,7 @@ import {
   type NodeLink,
   type TlsFiles,
 } from "@turnout/client";
-import { STARTING, type ProxyEvent, type RestClientMetrics, type RunConfig } from "@turnout/client/daemon";
+import { issueEvents, STARTING, type ProxyEvent, type RestClientMetrics, type RunConfig } from "@turnout/client/daemon";
 import { createFeed, isEqual, Store, type Clock, type Feed, type IPFamily, type Issue, type Log, type ObjectKind } from "@turnout/core";
 import { EventQueue, parseSourceSpec, type ObjectSourceSpec, type SourceSpec } from "@turnout/server";
 import type { Environment } from "./environment.ts";
@@ -91,9 +91,9 @@ export class NodeStateSource {
   /** What is reported about objects goes here too. */
   get report(): (issue: Issue) => void {
     const { onIssue } = this.#options;
-    if (onIssue === undefined) return this.#issues.report;
     return (issue) => {
-      onIssue(issue);
+      onIssue?.(issue);
+      for (const event of issueEvents(issue)) this.tell(event);
       this.#issues.report(issue);
     };
   }

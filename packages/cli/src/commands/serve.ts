@@ -1,7 +1,7 @@
 import { DEFAULT_TARGET, IssueLog, parseApiTarget, tlsFiles, type TlsFiles } from "@turnout/client";
-import { runConfig } from "@turnout/client/daemon";
-import { isDNSName, ProxyError, Store, type Log, type ObjectKind, type World } from "@turnout/core";
-import { parseSourceSpec, type SourceSpec } from "@turnout/server";
+import { issueEvents, runConfig } from "@turnout/client/daemon";
+import { isDNSName, ProxyError, Store, type Issue, type Log, type ObjectKind, type World } from "@turnout/core";
+import { EventQueue, parseSourceSpec, type SourceSpec } from "@turnout/server";
 import type { NodeStateProvider, NodeStateServer, ServerStats, UnixListenerOptions } from "@turnout/server/serve";
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
@@ -238,7 +238,12 @@ async function makeStateSource({ command, options, env, spec, world, log, metric
       },
     };
   }
-  const { report } = issues;
+  // Of its own start and servers it sends none: it is no node's proxy.
+  const events = new EventQueue({ nodeName: env.hostname, hostname: env.hostname }, clock);
+  const report = (issue: Issue): void => {
+    for (const event of issueEvents(issue)) events.put(event);
+    issues.report(issue);
+  };
   const store = new Store({ report, keepsPodNames: true, allowedAddresses });
   const sources = new Map<string, string>();
   return {
@@ -253,7 +258,7 @@ async function makeStateSource({ command, options, env, spec, world, log, metric
       const onHealth = (part: string, trouble: string): void => void sources.set(part, trouble);
       const onObject = (kind: ObjectKind): void => metrics.objectChanged(kind);
       const { nodeName } = options;
-      const hearers = { report, onObject, onSynced, onHealth, onHeard: metrics.heard, requestMetrics: metrics.restClient };
+      const hearers = { report, onObject, onSynced, onHealth, onHeard: metrics.heard, requestMetrics: metrics.restClient, events };
       await fillStore(store, { spec, nodeName, config, env, clock, log, ...hearers }, signal);
     },
   };

@@ -22,7 +22,7 @@ export { configFileText, runConfig } from "./config/run-config.ts";
 export type { ConfigInput, FileText, LoadedConfig, LoggingSettings } from "./config/loaded-config.ts";
 export type { BackendFound, RunConfig } from "./config/run-config.ts";
 export { parseDuration } from "./config/duration.ts";
-export { STARTING } from "./events/proxy-events.ts";
+export { issueEvents, STARTING } from "./events/proxy-events.ts";
 export type { EventKind, EventReason, ProxyEvent } from "./events/proxy-events.ts";
 export type { HostAccess, ProcessRights } from "./host/give-up-rights.ts";
 export { createProcessMemory } from "./host/process-memory.ts";

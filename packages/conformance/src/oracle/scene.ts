@@ -56,7 +56,8 @@ function see(world: OracleWorld, family: IPFamily): Scene {
   const wanted = new Set(all.flatMap((row) => [...row.externalIPs, ...row.loadBalancerIPs]));
   const isNotAllowed = (ip: string): boolean =>
     wanted.has(ip) && !rows.some((row) => row.externalIPs.includes(ip) || row.loadBalancerIPs.includes(ip));
-  const { byAddress, byNodePort } = assignOwners(rows, node, readNodeAddresses(world, family));
+  const hasUsable = (row: OracleRow): boolean => poolsOf(endpointsOf(row), node).hasUsable;
+  const { byAddress, byNodePort } = assignOwners({ rows, hasUsable, node, nodeAddresses: readNodeAddresses(world, family) });
   const isLeftOut = ({ row, kind }: Owner): boolean =>
     kind === "loadBalancerIP" && row.sourceRanges !== undefined && capabilities.sourceRanges !== true;
   return {
@@ -91,6 +92,14 @@ function withinAllowed(row: OracleRow, allowed: AllowedAddresses = {}): OracleRo
   };
 }
 
+/** What decides who has which address. */
+interface Claims {
+  readonly rows: readonly OracleRow[];
+  readonly hasUsable: (row: OracleRow) => boolean;
+  readonly node: OracleNode;
+  readonly nodeAddresses: ReadonlySet<string>;
+}
+
 /** Who has which address and port. */
 interface Owners {
   readonly byAddress: ReadonlyMap<string, Owner>;
@@ -99,9 +108,10 @@ interface Owners {
 
 /**
  * Give every address and port to one row: cluster IPs first, then load-balancer IPs, then external IPs, and of one kind to the oldest
- * (rule R-53). External IPs in a service range are nobody's (R-64). What is a node's address and a node port is the node port's (R-65).
+ * (rule R-53). External and load-balancer IPs go to the oldest of that one's namespace that has a usable endpoint, if one has (R-71). External IPs
+ * in a service range are nobody's (R-64). What is a node's address and a node port is the node port's (R-65).
  */
-function assignOwners(rows: readonly OracleRow[], { serviceRanges }: OracleNode, nodeAddresses: ReadonlySet<string>): Owners {
+function assignOwners({ rows, hasUsable, node: { serviceRanges }, nodeAddresses }: Claims): Owners {
   const byAddress = new Map<string, Owner>();
   const byNodePort = new Map<string, OracleRow>();
   const byAge = rows.toSorted((a, b) => a.createdMs - b.createdMs || (a.key < b.key ? -1 : 1));
@@ -109,15 +119,26 @@ function assignOwners(rows: readonly OracleRow[], { serviceRanges }: OracleNode,
     const key = nodePortKey({ port: row.nodePort, protocol: row.protocol });
     if (row.nodePort !== 0 && !byNodePort.has(key)) byNodePort.set(key, row);
   }
-  const claim = (row: OracleRow, kind: DestinationKind, destination: string): void => {
-    const target = { destination, port: row.port, protocol: row.protocol };
-    const nodePortOwner = kind === "clusterIP" || !nodeAddresses.has(destination) ? row : byNodePort.get(nodePortKey(target));
-    const isOthers = nodePortOwner !== undefined && nodePortOwner !== row;
-    if (!isOthers && !byAddress.has(targetKey(target))) byAddress.set(targetKey(target), { row, kind });
+  const targetOf = ({ port, protocol }: OracleRow, destination: string): RequestAddress => ({ destination, port, protocol });
+  for (const row of byAge) {
+    const key = targetKey(targetOf(row, row.clusterIP));
+    if (!byAddress.has(key)) byAddress.set(key, { row, kind: "clusterIP" });
+  }
+  const assign = (kind: DestinationKind, addressesOf: (row: OracleRow) => readonly string[]): void => {
+    const wanted = byAge.flatMap((row) => addressesOf(row).map((address) => ({ row, target: targetOf(row, address) })));
+    const allowed = wanted.filter(({ row, target }) => {
+      const nodePortOwner = nodeAddresses.has(target.destination) ? byNodePort.get(nodePortKey(target)) : undefined;
+      return nodePortOwner === undefined || nodePortOwner === row;
+    });
+    for (const [key, claims] of Map.groupBy(allowed, ({ target }) => targetKey(target))) {
+      const oldest = claims[0]?.row;
+      if (oldest === undefined || byAddress.has(key)) continue;
+      const next = claims.find(({ row }) => row.namespace === oldest.namespace && hasUsable(row));
+      byAddress.set(key, { row: next?.row ?? oldest, kind });
+    }
   };
-  for (const row of byAge) claim(row, "clusterIP", row.clusterIP);
-  for (const row of byAge) for (const address of row.loadBalancerIPs) claim(row, "loadBalancerIP", address);
-  for (const row of byAge) for (const address of row.externalIPs) if (!isIn(address, serviceRanges)) claim(row, "externalIP", address);
+  assign("loadBalancerIP", (row) => row.loadBalancerIPs);
+  assign("externalIP", (row) => row.externalIPs.filter((address) => !isIn(address, serviceRanges)));
   return { byAddress, byNodePort };
 }
 

@@ -415,10 +415,35 @@ describe("R-53 contested addresses", () => {
   });
 });
 
+function addressesOf(watcher: Watcher | undefined, name = "thief"): readonly string[] {
+  return (watcher?.rows.get(`shop/${name}${HTTP}`)?.destinations ?? []).map(({ address }) => address);
+}
+
+describe("R-71 addresses that Services of a namespace share", () => {
+  it("pass on for all nodes in one revision when the last usable endpoint goes, and nothing else is looked at; endpoints that change nothing of that are no news to the other Service", () => {
+    const shared = { externalIPs: ["198.51.100.9"] };
+    const blue = [rawService("blue", { clusterIP: "10.96.1.1", ...shared }), rawSlice("blue", [{ ip: "10.1.1.1" }])];
+    const green = rawService("green", { clusterIP: "10.96.1.2", ...shared }, { created: "2024-02-01T00:00:00Z" });
+    const { store, issues, watchers } = tableOf([...SERVICES, ...blue, green, rawSlice("green", [{ ip: "10.1.2.1" }])], ["node1", "node2"]);
+    const held = (watcher: Watcher): readonly boolean[] =>
+      ["blue", "green"].map((name) => addressesOf(watcher, name).includes("198.51.100.9"));
+    for (const watcher of watchers) watcher.look();
+    const both = [`shop/blue${HTTP}`, `shop/green${HTTP}`];
+    for (const isUp of [false, true, false]) {
+      upsertRaw(store, rawSlice("blue", isUp ? [{ ip: "10.1.1.1" }] : []));
+      for (const watcher of watchers) {
+        const keys = watcher.look()?.set.map(({ key }) => key);
+        expect([keys?.toSorted(), held(watcher)]).toEqual([both, [isUp, !isUp]]);
+      }
+    }
+    upsertRaw(store, rawSlice("green", [{ ip: "10.1.2.1" }, { ip: "10.1.2.2" }]));
+    for (const watcher of watchers) expect(watcher.look()?.set.map(({ key }) => key)).toEqual([`shop/green${HTTP}`]);
+    expect(issues.map(({ object }) => object)).toEqual([`Service port shop/green${HTTP}`, `Service port shop/blue${HTTP}`]);
+  });
+});
+
 describe("what the cluster has of its own", () => {
   const thief = rawService("thief", { clusterIP: "10.96.1.9", externalIPs: ["10.96.1.20", "172.18.0.2"] });
-  const addressesOf = (watcher: Watcher | undefined): readonly string[] =>
-    (watcher?.rows.get(`shop/thief${HTTP}`)?.destinations ?? []).map(({ address }) => address);
 
   it("R-64 a range that arrives or goes concerns external IPs inside, and no other row", () => {
     const { store, issues, watchers } = tableOf([...SERVICES, thief], ["node1", "node2"]);

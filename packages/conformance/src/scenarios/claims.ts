@@ -7,12 +7,23 @@ const OLD = "2024-01-01T00:00:00Z";
 const NEW = "2024-02-01T00:00:00Z";
 const SHARED = addressesOf(9, "externalIP");
 const EXTERNAL = { externalIPs: Object.values(SHARED) };
+const BALANCED = addressesOf(9, "loadBalancerIP");
 
 /** A contested address, port 80. */
 function contested(servers: string): readonly Probe[] {
   return asks("client1 pod-1-3 node1", SHARED, servers === "refused" || servers === "untouched" ? servers : `${servers} saw node1`, {
     port: 80,
   });
+}
+
+/** The status of a Service with these load-balancer IPs. */
+function ingressOf(addresses: Readonly<Record<string, string>>): RawObject {
+  return { loadBalancer: { ingress: Object.values(addresses).map((ip) => ({ ip })) } };
+}
+
+/** The same objects in another namespace. */
+function inOtherNamespace(objects: readonly RawObject[]): readonly RawObject[] {
+  return objects.map((object) => ({ ...object, metadata: { ...(object["metadata"] as RawObject), namespace: "other" } }));
 }
 
 /** The spec of a Service whose node port, for all protocols, is 30009. */
@@ -23,7 +34,7 @@ const A = { ports: slicePorts(["a"]) };
 export const CLAIMS: readonly Scenario[] = [
   {
     name: "of two Services that claim one external IP the older has it, and the other one when it lets go",
-    rules: ["R-53"],
+    rules: ["R-53", "R-71"],
     steps: [
       {
         say: "the newer one is known first",
@@ -39,7 +50,9 @@ export const CLAIMS: readonly Scenario[] = [
           ...asksUnmasked("pod-1-3", "older clusterIP", "pod-1-1"),
         ],
       },
-      { say: "the older one has no endpoints: still its own", put: slices("older", []), probes: contested("refused") },
+      { say: "the older one has no endpoints, and the newer one has some", put: slices("older", []), probes: contested("pod-1-2") },
+      { say: "nor has the newer one", put: slices("newer", []), probes: contested("refused") },
+      { say: "the newer one has an endpoint again", put: slices("newer", ["pod-1-2"]), probes: contested("pod-1-2") },
       { say: "the older one gives the address up", put: [service("older", { number: 1, created: OLD })], probes: contested("pod-1-2") },
       {
         say: "and takes it again, with an endpoint",
@@ -92,6 +105,117 @@ export const CLAIMS: readonly Scenario[] = [
     ],
   },
   {
+    name: "an address moves between the Services of a namespace as their endpoints come and go, and never to another namespace",
+    rules: ["R-53", "R-71"],
+    steps: [
+      {
+        say: "three Services of two namespaces, the oldest without endpoints",
+        put: [
+          service("blue", { number: 1, created: OLD, spec: EXTERNAL }),
+          ...inOtherNamespace([service("elsewhere", { number: 2, created: NEW, spec: EXTERNAL }), ...slices("elsewhere", ["pod-2-2"])]),
+          service("green", { number: 3, created: "2024-03-01T00:00:00Z", spec: EXTERNAL }),
+          ...slices("green", []),
+        ],
+        probes: [...contested("refused"), ...asksUnmasked("pod-1-3", addressesOf(2, "clusterIP"), "pod-2-2", { port: 80 })],
+      },
+      {
+        say: "the youngest, of the oldest one's namespace, has an endpoint",
+        put: slices("green", ["pod-1-2"]),
+        probes: contested("pod-1-2"),
+      },
+      { say: "the proxy starts again", restart: true, probes: contested("pod-1-2") },
+      { say: "the oldest one is scaled up", put: slices("blue", ["pod-1-1"]), probes: contested("pod-1-1") },
+      {
+        say: "its last endpoint terminates and still serves",
+        put: slices("blue", [{ on: "pod-1-1", ready: false, serving: true, terminating: true }]),
+        probes: contested("pod-1-1"),
+      },
+      {
+        say: "it serves no more",
+        put: slices("blue", [{ on: "pod-1-1", ready: false, serving: false, terminating: true }]),
+        probes: contested("pod-1-2"),
+      },
+      { say: "the oldest one goes: the next oldest is of the other namespace", remove: refs("blue"), probes: contested("pod-2-2") },
+      {
+        say: "whose endpoint is not ready for a moment",
+        put: inOtherNamespace(slices("elsewhere", [{ on: "pod-2-2", ready: false, serving: false }])),
+        probes: contested("refused"),
+      },
+    ],
+  },
+  {
+    name: "an endpoint on another node is enough to hold an address under the Local policy, so that all nodes agree",
+    rules: ["R-71", "R-33"],
+    needs: ["origins"],
+    steps: [
+      {
+        say: "the older one has an endpoint elsewhere, the newer one here",
+        put: [
+          service("blue", { number: 1, created: OLD, spec: { ...EXTERNAL, externalTrafficPolicy: "Local" } }),
+          ...slices("blue", ["pod-2-1"]),
+          service("green", { number: 2, created: NEW, spec: { ...EXTERNAL, externalTrafficPolicy: "Local" } }),
+          ...slices("green", ["pod-1-2"]),
+        ],
+        probes: asks("client1", SHARED, "dropped", { port: 80 }),
+      },
+      { say: "the older one has none", put: slices("blue", []), probes: asks("client1", SHARED, "pod-1-2 saw client1", { port: 80 }) },
+    ],
+  },
+  {
+    name: "a load-balancer IP stays with a Service without endpoints when another one calls it external, and moves between load balancers",
+    rules: ["R-53", "R-71"],
+    steps: [
+      {
+        say: "without endpoints, next to an external IP",
+        put: [
+          service("blue", { number: 9, created: NEW, ways: ["loadBalancerIP"] }),
+          ...slices("blue", []),
+          service("named", { number: 2, created: OLD, spec: { externalIPs: Object.values(BALANCED) } }),
+          ...slices("named", ["pod-1-1"]),
+        ],
+        probes: asks("client1 pod-1-3", BALANCED, "refused", { port: 80 }),
+      },
+      {
+        say: "another Service of the namespace gets the same load-balancer IP",
+        put: [
+          { ...service("green", { number: 3, created: "2024-03-01T00:00:00Z", ways: ["loadBalancerIP"] }), status: ingressOf(BALANCED) },
+          ...slices("green", ["pod-1-2"]),
+        ],
+        probes: asks("client1 pod-1-3", BALANCED, "pod-1-2 saw node1", { port: 80 }),
+      },
+    ],
+  },
+  {
+    name: "UDP flows to a shared address follow the Service that has it",
+    rules: ["R-71", "R-43", "R-45"],
+    protocols: ["UDP"],
+    needs: ["forgetsFlows"],
+    steps: [
+      {
+        say: "two that want one address",
+        put: [
+          service("blue", { number: 1, created: OLD, spec: EXTERNAL }),
+          ...slices("blue", ["pod-1-1"]),
+          service("green", { number: 2, created: NEW, spec: EXTERNAL }),
+          ...slices("green", ["pod-1-2"]),
+        ],
+        probes: asks("client1", SHARED, "pod-1-1 saw node1", { port: 80, keep: "early" }),
+      },
+      {
+        say: "the older one is scaled down",
+        put: slices("blue", []),
+        flows: [{ kept: "early", is: "forgotten" }],
+        probes: asks("client1", SHARED, "pod-1-2 saw node1", { port: 80, keep: "late" }),
+      },
+      {
+        say: "and up again",
+        put: slices("blue", ["pod-1-1"]),
+        flows: [{ kept: "late", is: "forgotten" }],
+        probes: contested("pod-1-1"),
+      },
+    ],
+  },
+  {
     name: "a node port that two Services claim is the older's",
     rules: ["R-53"],
     steps: [
@@ -107,6 +231,11 @@ export const CLAIMS: readonly Scenario[] = [
           ...asks("client1", NODE1, "pod-1-1 saw node1", { port: 30_009 }),
           ...asks("client1", addressesOf(2, "clusterIP"), "pod-1-2 saw node1", { port: 80 }),
         ],
+      },
+      {
+        say: "the older one has no endpoints: still its own",
+        put: slices("older", [], "1", A),
+        probes: asks("client1", NODE1, "refused", { port: 30_009 }),
       },
       { say: "the older one goes", remove: refs("older"), probes: asks("client1", NODE1, "pod-1-2 saw node1", { port: 30_009 }) },
     ],

@@ -123,4 +123,18 @@ export interface Issue {
   readonly what: string;
   /** What its owner can do. */
   readonly hint: string;
+  /** What users are shown at Services, where the API server takes Events; absent: nothing. */
+  readonly events?: readonly ServiceEvent[];
 }
+
+/** Something about a Service that is the same on all nodes. */
+export interface ServiceEvent {
+  readonly reason: ServiceEventReason;
+  /** `namespace/name`. */
+  readonly service: string;
+  /** For people. One that is equal to an earlier one is the same Event. */
+  readonly note: string;
+}
+
+/** `AddressContested`: another Service wants an address and port that this one wants, too. */
+export type ServiceEventReason = "AddressContested";

@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseCIDR } from "../model/addresses.ts";
-import { Claims } from "./claims.ts";
+import { Claims, hasUsableEndpoint } from "./claims.ts";
 import type { Ground } from "./claims.ts";
-import type { DestinationKind, ServicePort } from "../model/rows.ts";
+import type { DestinationKind, Endpoint, ServicePort } from "../model/rows.ts";
 import { createStoreView, upsertRaw } from "../testing/view.ts";
 import { rawService } from "../testing/objects.ts";
 
@@ -34,16 +34,30 @@ function wanting(key: string, createdMs: number, ...places: readonly string[]): 
   return { ...row(key, createdMs, []), destinations: destinations.map((one) => (one.kind === "nodePort" ? { ...one, address: "" } : one)) };
 }
 
+/** A row with one endpoint, in a namespace. */
+function served(wanted: ServicePort, isReady: boolean, namespace = "shop"): ServicePort {
+  const endpoint: Endpoint = {
+    ip: "10.1.1.1",
+    port: 8080,
+    nodeName: "node9",
+    isLocal: false,
+    ready: isReady,
+    serving: isReady,
+    terminating: false,
+  };
+  return { ...wanted, name: { ...wanted.name, namespace }, endpoints: [endpoint] };
+}
+
 function ground(ranges: readonly string[], nodeAddresses: readonly string[] = []): Ground {
   return { serviceRanges: ranges.flatMap((text) => parseCIDR(text) ?? []), nodeAddresses: new Set(nodeAddresses) };
 }
 
-function held(claims: Claims, key: string): readonly string[] {
+function held(claims: Claims<ServicePort>, key: string): readonly string[] {
   return claims.resolve(key)?.row.destinations.map(({ address }) => address) ?? [];
 }
 
 /** Put a row in or take it out; the keys of the others that this may have touched. */
-function put(claims: Claims, key: string, wanted: ServicePort | undefined): readonly string[] {
+function put(claims: Claims<ServicePort>, key: string, wanted: ServicePort | undefined): readonly string[] {
   const affected = new Set<string>();
   claims.set(key, wanted, affected);
   return [...affected].filter((other) => other !== key);
@@ -51,7 +65,7 @@ function put(claims: Claims, key: string, wanted: ServicePort | undefined): read
 
 describe("R-53 claims: when two rows want one address and port", () => {
   it("the older has it, the younger keeps the rest of its own", () => {
-    const claims = new Claims();
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     put(claims, "young", row("young", 2, ["x", "y"]));
     expect(put(claims, "old", row("old", 1, ["x"]))).toEqual(["young"]);
     expect([held(claims, "old"), held(claims, "young")]).toEqual([["x"], ["y"]]);
@@ -59,7 +73,7 @@ describe("R-53 claims: when two rows want one address and port", () => {
   });
 
   it("a row that takes something is told of before the one that loses it", () => {
-    const claims = new Claims();
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     put(claims, "young", row("young", 2, ["x"]));
     const affected = new Set<string>();
     claims.set("old", row("old", 1, ["x"]), affected);
@@ -67,7 +81,7 @@ describe("R-53 claims: when two rows want one address and port", () => {
   });
 
   it("the address comes back when the winner goes, or stops wanting it", () => {
-    const claims = new Claims();
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     put(claims, "old", row("old", 1, ["x"]));
     put(claims, "young", row("young", 2, ["x"]));
     expect(put(claims, "old", row("old", 1, ["z"]))).toEqual(["young"]);
@@ -78,7 +92,7 @@ describe("R-53 claims: when two rows want one address and port", () => {
   });
 
   it("of three, the next oldest follows", () => {
-    const claims = new Claims();
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     for (const [key, createdMs] of [
       ["c", 3],
       ["a", 1],
@@ -90,21 +104,21 @@ describe("R-53 claims: when two rows want one address and port", () => {
   });
 
   it("equal age: the key decides", () => {
-    const claims = new Claims();
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     put(claims, "b", row("b", 1, ["x"]));
     put(claims, "a", row("a", 1, ["x"]));
     expect([held(claims, "a"), held(claims, "b")]).toEqual([["x"], []]);
   });
 
   it("another protocol or port is another claim", () => {
-    const claims = new Claims();
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     put(claims, "tcp", row("tcp", 1, ["x"]));
     put(claims, "udp", row("udp", 2, ["x"], "UDP"));
     expect([held(claims, "tcp"), held(claims, "udp")]).toEqual([["x"], ["x"]]);
   });
 
   it("a row nobody contests is not copied, and an unknown one has nothing", () => {
-    const claims = new Claims();
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     const alone = row("a", 1, ["x"]);
     put(claims, "a", alone);
     expect(claims.resolve("a")?.row).toBe(alone);
@@ -112,7 +126,7 @@ describe("R-53 claims: when two rows want one address and port", () => {
   });
 
   it("the kind goes before the age: cluster IP, load-balancer IP, external IP", () => {
-    const claims = new Claims();
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     put(claims, "external", wanting("external", 1, "externalIP x 80"));
     expect(put(claims, "balanced", wanting("balanced", 2, "loadBalancerIP x 80"))).toEqual(["external"]);
     expect(put(claims, "owner", wanting("owner", 3, "clusterIP x 80"))).toEqual(["balanced"]);
@@ -125,7 +139,7 @@ describe("R-53 claims: when two rows want one address and port", () => {
   });
 
   it("a change of kind alone is a change", () => {
-    const claims = new Claims();
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     put(claims, "old", wanting("old", 1, "externalIP x 80"));
     put(claims, "young", wanting("young", 2, "externalIP x 80"));
     expect(put(claims, "young", wanting("young", 2, "loadBalancerIP x 80"))).toEqual(["old"]);
@@ -133,7 +147,7 @@ describe("R-53 claims: when two rows want one address and port", () => {
   });
 
   it("who goes without either way has not changed, when one of thousands passes an address to another", () => {
-    const claims = new Claims();
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     for (let index = 0; index < 2_000; index++) put(claims, `s${index}`, row(`s${index}`, index, ["x"]));
     expect(put(claims, "s0", undefined)).toEqual(["s1"]);
     expect(put(claims, "s0", row("s0", 0, ["x"]))).toEqual(["s1"]);
@@ -141,9 +155,61 @@ describe("R-53 claims: when two rows want one address and port", () => {
   });
 });
 
+describe("R-71 the oldest with a usable endpoint", () => {
+  const X = "externalIP x 80";
+
+  it("holds an external IP within a namespace, and passes it on and back with its endpoints", () => {
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
+    put(claims, "blue", served(wanting("blue", 1, X, "clusterIP b 80"), true));
+    put(claims, "green", served(wanting("green", 2, X), true));
+    expect(["blue", "green"].map((key) => held(claims, key))).toEqual([["x", "b"], []]);
+    expect(put(claims, "blue", served(wanting("blue", 1, X, "clusterIP b 80"), false))).toEqual(["green"]);
+    expect(["blue", "green"].map((key) => held(claims, key))).toEqual([["b"], ["x"]]);
+    expect(claims.resolve("blue")?.lost).toMatchObject([{ winner: "green", wonAs: "externalIP", isForNow: true }]);
+    expect(put(claims, "green", served(wanting("green", 2, X), false))).toEqual(["blue"]);
+    expect(["blue", "green"].map((key) => held(claims, key))).toEqual([["x", "b"], []]);
+    put(claims, "green", served(wanting("green", 2, X), true));
+    expect(put(claims, "blue", served(wanting("blue", 1, X, "clusterIP b 80"), true))).toEqual(["green"]);
+    expect(held(claims, "blue")).toEqual(["x", "b"]);
+    expect(claims.resolve("green")?.lost[0]?.isForNow).toBeUndefined();
+  });
+
+  it("never takes it from an older one of another namespace, whose own namespace goes on with it", () => {
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
+    put(claims, "a1", served(wanting("a1", 1, X), false, "a"));
+    put(claims, "b", served(wanting("b", 2, X), true, "b"));
+    expect(["a1", "b"].map((key) => held(claims, key))).toEqual([["x"], []]);
+    put(claims, "a2", served(wanting("a2", 3, X), true, "a"));
+    expect(["a1", "b", "a2"].map((key) => held(claims, key))).toEqual([[], [], ["x"]]);
+    expect(claims.resolve("b")?.lost[0]?.isForNow).toBeUndefined();
+    expect(put(claims, "a1", undefined).toSorted()).toEqual(["a2", "b"]);
+    expect(["b", "a2"].map((key) => held(claims, key))).toEqual([["x"], []]);
+  });
+
+  it("is asked for only among rows of one kind, and for no cluster IP or node port", () => {
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
+    for (const [at, kind] of ["clusterIP", "nodePort", "loadBalancerIP"].entries()) {
+      const place = kind === "nodePort" ? "nodePort 30080" : `${kind} 10.9.9.${at} 80`;
+      put(claims, `${kind}-old`, served(wanting(`${kind}-old`, 1, place), false));
+      put(claims, `${kind}-new`, served(wanting(`${kind}-new`, 2, kind === "loadBalancerIP" ? `externalIP 10.9.9.${at} 80` : place), true));
+      expect([held(claims, `${kind}-old`).length, held(claims, `${kind}-new`).length]).toEqual([1, 0]);
+    }
+  });
+
+  it("costs nothing while only one row wants an address, and one look where several do", () => {
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
+    const affected = new Set<string>();
+    claims.set("one", served(wanting("one", 1, X), true), affected);
+    expect(claims.set("one", served(wanting("one", 1, X), false), affected)).toBe(false);
+    for (let index = 0; index < 2_000; index++) put(claims, `s${index}`, served(wanting(`s${index}`, index + 2, X), true));
+    expect(put(claims, "s500", served(wanting("s500", 502, X), false))).toEqual([]);
+    expect(put(claims, "s0", served(wanting("s0", 2, X), false)).toSorted()).toEqual(["s1"]);
+  });
+});
+
 describe("R-64 external IPs in a service range", () => {
   it("are nobody's from when the range is known, and come back when it goes; other kinds are left alone", () => {
-    const claims = new Claims();
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     put(claims, "a", wanting("a", 1, "clusterIP 10.96.0.1 80", "externalIP 10.96.0.20 80", "externalIP 198.51.100.1 80"));
     put(claims, "b", wanting("b", 2, "loadBalancerIP 10.96.0.20 80", "nodePort 30080"));
     expect([...claims.setGround(ground(["10.96.0.0/16"]))]).toEqual(["a"]);
@@ -158,7 +224,7 @@ describe("R-64 external IPs in a service range", () => {
   });
 
   it("a range that holds no external IP touches nobody", () => {
-    const claims = new Claims();
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     put(claims, "a", wanting("a", 1, "clusterIP 10.96.0.1 80", "externalIP 198.51.100.1 80"));
     expect([...claims.setGround(ground(["10.96.0.0/16"], ["172.18.0.1"]))]).toEqual([]);
   });
@@ -169,7 +235,7 @@ describe("R-65 node ports on the addresses of nodes", () => {
   const squatter = wanting("squatter", 1, `externalIP ${NODE} 30080`, "externalIP x 30080");
 
   it("go before older external and load-balancer IPs, and after cluster IPs", () => {
-    const claims = new Claims();
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     claims.setGround(ground([], [NODE]));
     put(claims, "squatter", squatter);
     put(claims, "balanced", wanting("balanced", 1, `loadBalancerIP ${NODE} 30081`));
@@ -183,7 +249,7 @@ describe("R-65 node ports on the addresses of nodes", () => {
   });
 
   it("leave their own row its external IP, whoever else wants it", () => {
-    const claims = new Claims();
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     claims.setGround(ground([], [NODE]));
     put(claims, "squatter", squatter);
     put(claims, "web", wanting("web", 2, `externalIP ${NODE} 30080`, "nodePort 30080"));
@@ -191,7 +257,7 @@ describe("R-65 node ports on the addresses of nodes", () => {
   });
 
   it("count from when the node is known, and until it goes", () => {
-    const claims = new Claims();
+    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     put(claims, "squatter", squatter);
     put(claims, "web", wanting("web", 2, "nodePort 30080"));
     expect(held(claims, "squatter")).toEqual([NODE, "x"]);
@@ -202,12 +268,13 @@ describe("R-65 node ports on the addresses of nodes", () => {
   });
 });
 
-describe("R-53, R-64, R-65 any history of claims", () => {
+describe("R-53, R-64, R-65, R-71 any history of claims", () => {
   const PLACES = ["clusterIP 10.96.0.1 80", "externalIP 10.96.0.1 80", "loadBalancerIP 172.18.0.1 80", "externalIP 172.18.0.1 80"];
   const MORE = ["nodePort 80", "externalIP 198.51.100.1 80", "loadBalancerIP 198.51.100.1 80", "externalIP 172.18.0.2 80"];
   const change = fc.record({
     key: fc.constantFrom("a", "b", "c", "d"),
     createdMs: fc.integer({ min: 1, max: 3 }),
+    isReady: fc.boolean(),
     places: fc.option(fc.subarray([...PLACES, ...MORE])),
     ground: fc.option(
       fc.record({ ranges: fc.subarray(["10.96.0.0/16", "198.51.0.0/16"]), nodes: fc.subarray(["172.18.0.1", "172.18.0.2"]) }),
@@ -222,12 +289,15 @@ describe("R-53, R-64, R-65 any history of claims", () => {
   it("ends where the last word of each row alone would, and names every row that changed on the way", () => {
     fc.assert(
       fc.property(fc.array(change, { maxLength: 30 }), fc.infiniteStream(fc.nat()), (history, order) => {
-        const claims = new Claims();
+        const claims = new Claims<ServicePort>(hasUsableEndpoint);
         const last = new Map<string, ServicePort | undefined>();
         const seen = new Map<string, readonly string[]>();
         let known = ground([]);
-        for (const { key, createdMs, places, ground: next } of history) {
-          const wanted = places === null ? undefined : wanting(key, createdMs, ...once(places));
+        for (const { key, createdMs, isReady, places, ground: next } of history) {
+          const before = last.get(key);
+          // A third of the changes are of endpoints only.
+          const base = createdMs === 3 && before !== undefined ? before : wanting(key, createdMs, ...once(places ?? []));
+          const wanted = places === null ? undefined : served(base, isReady, key < "c" ? "shop" : "lab");
           last.set(key, wanted);
           const touched = new Set([key, ...put(claims, key, wanted)]);
           if (next !== null) for (const other of claims.setGround((known = ground(next.ranges, next.nodes)))) touched.add(other);
@@ -235,7 +305,7 @@ describe("R-53, R-64, R-65 any history of claims", () => {
           // What they said had changed is all that changed.
           for (const one of last.keys()) expect(held(claims, one)).toEqual(seen.get(one));
         }
-        const fresh = new Claims();
+        const fresh = new Claims<ServicePort>(hasUsableEndpoint);
         const shuffled = [...last].map((entry) => [order.next().value as number, entry] as const).toSorted(([a], [b]) => a - b);
         for (const [, [key, wanted]] of shuffled) put(fresh, key, wanted);
         fresh.setGround(known);

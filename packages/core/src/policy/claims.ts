@@ -1,6 +1,6 @@
 import { cidrContains, familyOf, parseCIDR, parseIP } from "../model/addresses.ts";
 import type { CIDR } from "../model/addresses.ts";
-import type { Destination, DestinationKind, ServicePort } from "../model/rows.ts";
+import type { Destination, DestinationKind, Endpoint } from "../model/rows.ts";
 import type { IPFamily, Protocol } from "../model/api-objects.ts";
 
 /** What of a destination is claimed: its address and port, in its row's protocol, and as what. */
@@ -9,7 +9,7 @@ export type ClaimedAddress = Pick<Destination, "kind" | "address" | "port">;
 /** What of a row decides its claims. */
 export interface Claimant {
   readonly createdMs: number;
-  readonly name: { readonly protocol: Protocol };
+  readonly name: { readonly namespace: string; readonly protocol: Protocol };
   readonly destinations: readonly ClaimedAddress[];
 }
 
@@ -27,6 +27,17 @@ export interface LostClaim {
   /** Who has it: a row's key, or the service range that an external IP lies in. */
   readonly winner: string;
   readonly wonAs: DestinationKind | "serviceRange";
+  /** The row has precedence over the winner, and lost because it has no usable endpoint now. */
+  readonly isForNow?: true;
+}
+
+/** What a row holds of all that it wants. */
+export interface ResolvedClaims<Wanted> {
+  /** With the destinations that it holds. */
+  readonly row: Wanted;
+  readonly lost: readonly LostClaim[];
+  /** What it wants and other rows want, too, whichever of them holds it. */
+  readonly contested: readonly ClaimedAddress[];
 }
 
 /** A row that wants a place. */
@@ -34,6 +45,8 @@ interface Contender {
   readonly key: string;
   readonly kind: DestinationKind;
   readonly createdMs: number;
+  readonly namespace: string;
+  readonly isUsable: boolean;
 }
 
 const NOBODY: ReadonlySet<string> = new Set();
@@ -49,23 +62,35 @@ export function groundOf(store: { serviceCIDRs(): readonly string[]; nodeAddress
   };
 }
 
+/** Tell whether a row has an endpoint that is ready, or serves while it terminates, on whatever node. */
+export function hasUsableEndpoint({ endpoints }: { readonly endpoints: readonly Endpoint[] }): boolean {
+  return endpoints.some(({ ready, serving, terminating }) => ready || (serving && terminating));
+}
+
 /**
  * Settles which row has an address and port when several want it: the kind decides (cluster IP, node port, load-balancer IP,
- * external IP), then age, then the key.
+ * external IP), then age, then the key. An external or load-balancer IP is held within the namespace of the row that this chooses, by the
+ * first row of the same kind there that has a usable endpoint.
  *
  * Shape: a node port stands for its number on the address of every Node that is known. An external IP in a service range is
  * nobody's. Who goes without says so in {@link Claims.resolve}.
  * Edges: the loser's destination comes back when the winner goes. Result never depends on the order of calls.
- * @source rules R-53, R-64, R-65
+ * @source rules R-53, R-64, R-65, R-71
  */
-export class Claims<Wanted extends Claimant = ServicePort> {
+export class Claims<Wanted extends Claimant> {
   /** All rows as they would be if they were alone. */
   readonly #wanted = new Map<string, Wanted>();
-  /** Who wants what, the first to have it first; a plain key while there is only one. */
+  readonly #isUsable: (row: Wanted) => boolean;
+  /** Who wants what, in order of precedence; a plain key while there is only one. */
   readonly #contenders = new Map<string, string | readonly Contender[]>();
   /** Rows with an external or load-balancer IP, by port and protocol: what a node port or the ground may take from. */
   readonly #outside = new Map<string, Set<string>>();
   #ground = NO_GROUND;
+
+  /** `isUsable` tells whether a row has a usable endpoint, on whatever node: all nodes have to agree on it. */
+  constructor(isUsable: (row: Wanted) => boolean) {
+    this.#isUsable = isUsable;
+  }
 
   /**
    * Put a row in, change it or (undefined) take it out; the keys of all rows whose destinations may have changed are added to `affected`, this one first.
@@ -75,10 +100,16 @@ export class Claims<Wanted extends Claimant = ServicePort> {
     const before = this.#wanted.get(key);
     if (row === undefined) this.#wanted.delete(key);
     else this.#wanted.set(key, row);
-    if (before !== undefined && row !== undefined && hasSameClaims(before, row)) return false;
+    let [released, claimed] = [before?.destinations ?? [], row?.destinations ?? []];
+    if (before !== undefined && row !== undefined && hasSameClaims(before, row)) {
+      // The usual change is one of endpoints, of a row that is the only one to want its addresses.
+      if (this.#isUsable(before) === this.#isUsable(row)) return false;
+      released = claimed = claimed.filter((one) => isOutside(one) && this.#isContested(one, row.name.protocol));
+      if (claimed.length === 0) return false;
+    }
     affected.add(key);
-    for (const claimed of before?.destinations ?? []) this.#release(claimed, before as Wanted, key, affected);
-    for (const claimed of row?.destinations ?? []) this.#claim(claimed, row as Wanted, key, affected);
+    for (const one of released) this.#release(one, before as Wanted, key, affected);
+    for (const one of claimed) this.#claim(one, row as Wanted, key, affected);
     return true;
   }
 
@@ -96,17 +127,23 @@ export class Claims<Wanted extends Claimant = ServicePort> {
   }
 
   /** A row with the destinations it holds, and those it lost; undefined when there is no such row. */
-  resolve(key: string): { readonly row: Wanted; readonly lost: readonly LostClaim[] } | undefined {
+  resolve(key: string): ResolvedClaims<Wanted> | undefined {
     const row = this.#wanted.get(key);
     if (row === undefined) return undefined;
     const lost: LostClaim[] = [];
+    const contested: ClaimedAddress[] = [];
     for (const destination of row.destinations) {
       const one = this.#lostTo(destination, row.name.protocol, key);
       if (one !== undefined) lost.push(one);
+      if (this.#isContested(destination, row.name.protocol)) contested.push(destination);
     }
-    if (lost.length === 0) return { row, lost };
+    if (lost.length === 0) return { row, lost, contested };
     const gone = new Set<ClaimedAddress>(lost.map(({ destination }) => destination));
-    return { row: { ...row, destinations: row.destinations.filter((destination) => !gone.has(destination)) }, lost };
+    return { row: { ...row, destinations: row.destinations.filter((destination) => !gone.has(destination)) }, lost, contested };
+  }
+
+  #isContested(claimed: ClaimedAddress, protocol: Protocol): boolean {
+    return typeof this.#contenders.get(claimOf(claimed, protocol)) === "object";
   }
 
   #lostTo(destination: ClaimedAddress, protocol: Protocol, key: string): LostClaim | undefined {
@@ -115,40 +152,46 @@ export class Claims<Wanted extends Claimant = ServicePort> {
     // Nearly always: nobody else wants it.
     const isAlone = this.#contenders.get(claimOf(destination, protocol)) === key;
     if (isAlone && (destination.kind === "clusterIP" || !this.#ground.nodeAddresses.has(destination.address))) return undefined;
-    const first = this.#first(destination, protocol);
-    return first === undefined || first.key === key ? undefined : { destination, winner: first.key, wonAs: first.kind };
+    const holder = this.#holder(destination, protocol);
+    if (holder === undefined || holder.key === key) return undefined;
+    const contenders = this.#contendersOf(claimOf(destination, protocol));
+    const own = contenders[0]?.key === holder.key ? undefined : contenders.find((one) => one.key === key);
+    const isForNow = own !== undefined && isOneLine(own, holder) && goesBefore(own, holder);
+    return { destination, winner: holder.key, wonAs: holder.kind, ...(isForNow ? { isForNow } : {}) };
   }
 
   /** Who has a place. */
-  #first({ kind, address, port }: ClaimedAddress, protocol: Protocol): Contender | undefined {
-    const first = this.#firstOf(claimOf({ address, port }, protocol));
-    if (!this.#ground.nodeAddresses.has(address) || kind === "clusterIP" || first?.kind === "clusterIP") return first;
-    return this.#firstOf(claimOf({ address: "", port }, protocol)) ?? first;
+  #holder({ kind, address, port }: ClaimedAddress, protocol: Protocol): Contender | undefined {
+    const holder = holderOf(this.#contendersOf(claimOf({ address, port }, protocol)));
+    if (!this.#ground.nodeAddresses.has(address) || kind === "clusterIP" || holder?.kind === "clusterIP") return holder;
+    return holderOf(this.#contendersOf(claimOf({ address: "", port }, protocol))) ?? holder;
   }
 
-  #firstOf(claim: string): Contender | undefined {
+  #contendersOf(claim: string): readonly Contender[] {
     const contenders = this.#contenders.get(claim);
-    return typeof contenders === "string" ? this.#contender(claim, contenders) : contenders?.[0];
-  }
-
-  #contender(claim: string, key: string): Contender | undefined {
-    const row = this.#wanted.get(key);
+    if (typeof contenders !== "string") return contenders ?? [];
+    const row = this.#wanted.get(contenders);
     const claimed = row?.destinations.find((destination) => claimOf(destination, row.name.protocol) === claim);
-    return row === undefined || claimed === undefined ? undefined : { key, kind: claimed.kind, createdMs: row.createdMs };
+    return row === undefined || claimed === undefined ? [] : [this.#contender(contenders, claimed, row)];
   }
 
-  #claim(claimed: ClaimedAddress, { createdMs, name }: Claimant, key: string, affected: Set<string>): void {
+  #contender(key: string, { kind }: ClaimedAddress, row: Wanted): Contender {
+    const { createdMs, name } = row;
+    return { key, kind, createdMs, namespace: name.namespace, isUsable: this.#isUsable(row) };
+  }
+
+  #claim(claimed: ClaimedAddress, row: Wanted, key: string, affected: Set<string>): void {
+    const { name } = row;
     const claim = claimOf(claimed, name.protocol);
-    const contenders = this.#contenders.get(claim);
-    if (contenders === undefined) {
-      this.#contenders.set(claim, key);
-    } else {
-      const contender = { key, kind: claimed.kind, createdMs };
-      const others = typeof contenders === "string" ? [this.#contender(claim, contenders)].filter((one) => one !== undefined) : contenders;
+    if (this.#contenders.has(claim)) {
+      const contender = this.#contender(key, claimed, row);
+      const others = this.#contendersOf(claim);
       const next = others.findIndex((other) => goesBefore(contender, other));
-      this.#contenders.set(claim, others.toSpliced(next === -1 ? others.length : next, 0, contender));
-      // All others went without before, too.
-      if (next === 0 && others[0] !== undefined) affected.add(others[0].key);
+      const all = others.toSpliced(next === -1 ? others.length : next, 0, contender);
+      this.#contenders.set(claim, all);
+      addMoved(holderOf(others), holderOf(all), affected);
+    } else {
+      this.#contenders.set(claim, key);
     }
     if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, affected);
     if (isOutside(claimed)) this.#note(claimed, name.protocol, key);
@@ -161,9 +204,11 @@ export class Claims<Wanted extends Claimant = ServicePort> {
       this.#contenders.delete(claim);
     } else {
       const others = contenders.filter((contender) => contender.key !== key);
-      const [first] = others;
-      if (first !== undefined && contenders[0]?.key === key) affected.add(first.key);
-      this.#contenders.set(claim, others.length === 1 && first !== undefined ? first.key : others);
+      const [only] = others.length === 1 ? others : [];
+      // With the last of the others the contest is over.
+      if (only !== undefined) affected.add(only.key);
+      addMoved(holderOf(contenders), holderOf(others), affected);
+      this.#contenders.set(claim, only === undefined ? others : only.key);
     }
     if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, affected);
     if (isOutside(claimed)) this.#unnote(claimed, name.protocol, key);
@@ -196,12 +241,30 @@ export function claimOf({ address, port }: Pick<ClaimedAddress, "address" | "por
   return `${address} ${port} ${protocol}`;
 }
 
+/** The contenders are in order of precedence. Only an external or load-balancer IP passes on for lack of endpoints, and never to another namespace (R-71). */
+function holderOf(contenders: readonly Contender[]): Contender | undefined {
+  const [first] = contenders;
+  if (first === undefined || first.isUsable || !isOutside(first)) return first;
+  return contenders.find((other) => other.isUsable && isOneLine(first, other)) ?? first;
+}
+
+/** Tell whether an address may pass from one to the other with their endpoints. */
+function isOneLine(a: Contender, b: Contender): boolean {
+  return isOutside(a) && a.kind === b.kind && a.namespace === b.namespace;
+}
+
+/** Adds the rows that hold an address now and before; all others go without either way. */
+function addMoved(before: Contender | undefined, after: Contender | undefined, affected: Set<string>): void {
+  if (before?.key === after?.key) return;
+  for (const one of [after, before]) if (one !== undefined) affected.add(one.key);
+}
+
 function goesBefore(a: Contender, b: Contender): boolean {
   if (a.kind !== b.kind) return RANK[a.kind] < RANK[b.kind];
   return a.createdMs === b.createdMs ? a.key < b.key : a.createdMs < b.createdMs;
 }
 
-function isOutside({ kind }: ClaimedAddress): boolean {
+function isOutside({ kind }: Pick<ClaimedAddress, "kind">): boolean {
   return kind === "externalIP" || kind === "loadBalancerIP";
 }
 

@@ -1,25 +1,37 @@
 import { hostPort } from "../model/addresses.ts";
-import type { Claimant, ClaimedAddress, LostClaim } from "./claims.ts";
-import type { Issue } from "../model/api-objects.ts";
+import { serviceKeyOf } from "../model/names.ts";
+import type { DestinationKind } from "../model/rows.ts";
+import type { Claimant, ClaimedAddress, LostClaim, ResolvedClaims } from "./claims.ts";
+import type { Issue, ServiceEvent } from "../model/api-objects.ts";
 
-type Named = Pick<Claimant, "name">;
+interface Named {
+  readonly name: Pick<Claimant["name"], "protocol">;
+}
 
-/** In words, as what somebody has a place. */
-const AS: Readonly<Record<LostClaim["wonAs"], string>> = {
+/** In words, as what a row has a place. */
+const AS: Readonly<Record<DestinationKind, string>> = {
   clusterIP: "cluster IP",
   nodePort: "node port",
   loadBalancerIP: "load-balancer IP",
   externalIP: "external IP",
-  serviceRange: "",
 };
+const SERVICES_HINT = "give one of them another address or port";
+
+/** What was reported about a row. */
+interface Said {
+  /** Names of destinations: lost, or held for now while other rows want them. */
+  readonly names: ReadonlySet<string>;
+  /** Undefined: the row has all that it wants. */
+  readonly issue: Issue | undefined;
+}
 
 /**
- * Reports which rows go without an address: once, until they have it again.
+ * Reports which rows go without an address: once, until they have it again and no other row wants it.
  *
- * Edges: that an address passes from one winner to another is no news to those who go without either way.
+ * Edges: an address that passes from one row to another is reported when it does so for the first time, for each row that loses it.
  */
 export class LostClaimReports {
-  readonly #said = new Map<string, { readonly lost: ReadonlySet<string>; readonly issue: Issue }>();
+  readonly #said = new Map<string, Said>();
   readonly #report: ((issue: Issue) => void) | undefined;
 
   constructor(report: ((issue: Issue) => void) | undefined) {
@@ -28,29 +40,52 @@ export class LostClaimReports {
 
   /** What rows go without now. */
   *issues(): Iterable<Issue> {
-    for (const { issue } of this.#said.values()) yield issue;
+    for (const { issue } of this.#said.values()) if (issue !== undefined) yield issue;
   }
 
-  /** Note what a row has lost now; `row` may be undefined when that is nothing. */
-  note(key: string, row: Named | undefined, lost: readonly LostClaim[]): void {
+  /** Note what a row has lost now; undefined: there is no such row any more. */
+  note(key: string, resolved: ResolvedClaims<Named> | undefined): void {
     const said = this.#said.get(key);
-    if (row === undefined || lost.length === 0) {
-      if (said !== undefined) this.#said.delete(key);
-      return;
-    }
-    const news = lost.filter(({ destination }) => said?.lost.has(destinationName(destination, row)) !== true);
-    const names = new Set(lost.map(({ destination }) => destinationName(destination, row)));
-    this.#said.set(key, { lost: names, issue: issueOf(key, row, lost) });
-    if (news.length > 0) this.#report?.(issueOf(key, row, news));
+    if (said === undefined && (resolved === undefined || resolved.lost.length === 0)) return;
+    const { row, lost, contested } = resolved ?? { row: undefined, lost: [], contested: [] };
+    const nameOf = (destination: ClaimedAddress): string => (row === undefined ? "" : destinationName(destination, row));
+    const lostNames = lost.map(({ destination }) => nameOf(destination));
+    const names = new Set([...lostNames, ...contested.map(nameOf).filter((name) => said?.names.has(name) === true)]);
+    if (row === undefined || names.size === 0) return void this.#said.delete(key);
+    this.#said.set(key, { names, issue: lost.length === 0 ? undefined : issueOf(key, row, lost) });
+    const news = lost.filter((_claim, index) => said?.names.has(lostNames[index] ?? "") !== true);
+    if (news.length > 0) this.#report?.({ ...issueOf(key, row, news), events: news.flatMap((claim) => eventsOf(key, row, claim)) });
   }
 }
 
 function issueOf(key: string, row: Named, lost: readonly LostClaim[]): Issue {
   const text = lost.map((claim) => `${destinationName(claim.destination, row)} is ${ownerOf(claim)}`).join(", ");
-  const hint = lost.every(({ wonAs }) => wonAs === "serviceRange")
-    ? "give the Service an external IP outside of that range"
-    : "give one of them another address or port; it comes back by itself when the other goes";
-  return { object: `Service port ${key}`, what: `an address it can't have is left out: ${text}`, hint };
+  return { object: `Service port ${key}`, what: `an address it can't have is left out: ${text}`, hint: hintFor(lost) };
+}
+
+function hintFor(lost: readonly LostClaim[]): string {
+  if (lost.every(({ wonAs }) => wonAs === "serviceRange")) return "give the Service an external IP outside of that range";
+  if (lost.every(({ isForNow }) => isForNow))
+    return `it comes back by itself with a usable endpoint; ${SERVICES_HINT} if both are to be reached`;
+  return `${SERVICES_HINT}; it comes back by itself when the other goes`;
+}
+
+/** What both Services are shown: the same, whichever of them holds the address now, so that a Service whose endpoints come and go is shown it once. */
+function eventsOf(key: string, row: Named, { destination, winner, wonAs }: LostClaim): readonly ServiceEvent[] {
+  const [loser, holder] = [serviceKeyOf(key), serviceKeyOf(winner)];
+  if (wonAs === "serviceRange" || loser === holder) return [];
+  const { kind } = destination;
+  const isOutside = kind === "externalIP" || kind === "loadBalancerIP";
+  const rule =
+    kind !== wonAs
+      ? `a ${AS[wonAs]} has precedence`
+      : `the oldest Service has it${isOutside ? ", or the oldest of its namespace with a usable endpoint" : ""}`;
+  const event = (service: string, otherKind: DestinationKind, other: string): ServiceEvent => ({
+    reason: "AddressContested",
+    service,
+    note: `${destinationName(destination, row)} is also ${/^[aeiou]/.test(AS[otherKind]) ? "an" : "a"} ${AS[otherKind]} of Service ${other}: ${rule}; ${SERVICES_HINT}`,
+  });
+  return [event(loser, wonAs, holder), event(holder, kind, loser)];
 }
 
 /** Name a destination for people: `10.96.0.1:80/TCP`, `node port 30080/TCP`. */
@@ -58,6 +93,7 @@ export function destinationName({ address, port }: Pick<ClaimedAddress, "address
   return address === "" ? `node port ${port}/${name.protocol}` : `${hostPort(address, port)}/${name.protocol}`;
 }
 
-function ownerOf({ winner, wonAs }: LostClaim): string {
-  return wonAs === "serviceRange" ? `in the service range ${winner}, where no external IP may be` : `${winner}'s ${AS[wonAs]}`;
+function ownerOf({ winner, wonAs, isForNow }: LostClaim): string {
+  if (wonAs === "serviceRange") return `in the service range ${winner}, where no external IP may be`;
+  return `${winner}'s ${AS[wonAs]}${isForNow === true ? " as long as this one has no usable endpoint" : ""}`;
 }

@@ -1,5 +1,5 @@
 import { Waiters } from "../model/waiters.ts";
-import { Claims, groundOf } from "../policy/claims.ts";
+import { Claims, groundOf, hasUsableEndpoint } from "../policy/claims.ts";
 import { isEqual } from "../model/equal.ts";
 import { ProxyError } from "../model/errors.ts";
 import { LostClaimReports } from "../policy/lost-claims.ts";
@@ -44,7 +44,7 @@ interface Found {
 export class NodeView {
   readonly #store: Store;
   readonly #options: NodeViewOptions;
-  readonly #claims = new Claims();
+  readonly #claims = new Claims<ServicePort>(hasUsableEndpoint);
   readonly #rows = new Map<string, ServicePort>();
   readonly #rowsOfService = new Map<string, ServiceRows>();
   readonly #lost: LostClaimReports;
@@ -192,7 +192,7 @@ export class NodeView {
 
   #resolve(key: string): boolean {
     const resolved = this.#claims.resolve(key);
-    this.#lost.note(key, resolved?.row, resolved?.lost ?? []);
+    this.#lost.note(key, resolved);
     const before = this.#rows.get(key);
     if (resolved === undefined) return this.#rows.delete(key);
     if (isEqual(before, resolved.row)) return false;

@@ -11,13 +11,18 @@ import { rowKeysOf } from "../policy/service-rows.ts";
 import type { ServiceParts } from "../policy/service-rows.ts";
 
 const NONE: ReadonlySet<string> = new Set();
+
+/** What is kept of a row: not its endpoints. */
+interface CommonClaimant extends Claimant {
+  readonly hasUsable: boolean;
+}
 /** Neither decides on which addresses a row answers. */
 const NO_POOLS: PoolSizes = { cluster: 0, local: 0, hasUsableEndpoints: false };
 const NO_NODE: RuleContext = { addresses: [], detector: undefined, settings: DEFAULT_SETTINGS };
 
 /** Which Service has a contested address; the same on every node, so it is worked out once for all. */
 export class ServiceClaims {
-  readonly #claims = new Claims<Claimant>();
+  readonly #claims = new Claims<CommonClaimant>(({ hasUsable }) => hasUsable);
   readonly #reports: LostClaimReports;
 
   /** `report` hears of contested addresses, each once. */
@@ -37,8 +42,8 @@ export class ServiceClaims {
 
   /** Put a Service's new claims in the place of its old ones; returns other Services whose destinations may have changed. */
   set(before: ServiceParts | undefined, after: ServiceParts | undefined): ReadonlySet<string> {
-    // The usual change is one of endpoints.
-    if (before !== undefined && before.service === after?.service) return NONE;
+    // The usual change is one of endpoints, of which some are usable before and after.
+    if (before !== undefined && before.service === after?.service && isUsableAlike(before, after)) return NONE;
     const services = new Set<string>();
     const wanted = claimantsOf(after);
     const rows = new Set([...claimantsOf(before).keys(), ...wanted.keys()]);
@@ -55,7 +60,7 @@ export class ServiceClaims {
     const texts: string[] = [];
     for (const key of rowKeys) {
       const resolved = this.#claims.resolve(key);
-      this.#reports.note(key, resolved?.row, resolved?.lost ?? []);
+      this.#reports.note(key, resolved);
       if (resolved === undefined) continue;
       const { protocol } = resolved.row.name;
       for (const { destination } of resolved.lost) texts.push(lostText(key, claimOf(destination, protocol)));
@@ -74,15 +79,20 @@ function lostText(key: string, claim: string): string {
   return `${key} ${claim}`;
 }
 
+function isUsableAlike(before: ServiceParts, after: ServiceParts): boolean {
+  return before.portEndpoints.every(({ hasUsable }, index) => hasUsable === after.portEndpoints[index]?.hasUsable);
+}
+
 /** What a Service's rows want to answer on; the same on every node. */
-function claimantsOf(parts: ServiceParts | undefined): ReadonlyMap<string, Claimant> {
+function claimantsOf(parts: ServiceParts | undefined): ReadonlyMap<string, CommonClaimant> {
   if (parts === undefined) return new Map();
-  const { service, addresses } = parts;
+  const { service, addresses, portEndpoints } = parts;
   const keys = rowKeysOf(parts);
-  const claimants = service.ports.map((port, index): readonly [string, Claimant] => {
+  const claimants = service.ports.map((port, index): readonly [string, CommonClaimant] => {
     const all = destinationsFor(service, port, addresses, NO_POOLS, NO_NODE);
     const destinations = all.map(({ kind, address, port: number }) => ({ kind, address, port: number }));
-    return [keys[index] ?? "", { createdMs: service.createdMs, name: port, destinations }];
+    const name = { namespace: service.namespace, protocol: port.protocol };
+    return [keys[index] ?? "", { createdMs: service.createdMs, name, destinations, hasUsable: portEndpoints[index]?.hasUsable === true }];
   });
   return new Map(claimants);
 }

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import type { ProxyEvent } from "@turnout/client/daemon";
 import { type Clock, type Log, wallMs } from "@turnout/core";
 import { eventObject, sendEvent, type EventSender, type EventSource } from "./event-sending.ts";
@@ -8,27 +9,36 @@ const SAME_MATTER_MS = 60_000;
 const BETWEEN_MS = 200;
 /** Matters that wait; further ones are left out. @source client-go v0.36.3 tools/events/event_broadcaster.go maxQueuedEvents */
 const WAITING_MAX = 1_000;
+/** Events of the cluster that one process sends in a minute: one change may concern thousands of Services, and each node sends what it makes of it. */
+const OF_CLUSTER_MAX = 20;
+/** All nodes hear of a change at once; they send what all of them send within this time, in ms. */
+const SPREAD_MS = 10_000;
 
 interface Waiting {
   readonly event: ProxyEvent;
   /** By the clock's `nowMs`. */
   readonly atMs: number;
+  /** Not sent before, by the same. */
+  readonly dueMs: number;
   readonly count: number;
 }
 
 /**
  * Events of a proxy that are to be sent, one after the other; about the same matter one a minute at most: of more the last one is sent, and says how many
- * there were.
+ * there were, unless it is of the cluster.
  */
 export class EventQueue {
   readonly #source: EventSource;
   readonly #clock: Clock;
+  readonly #spreadMs: number;
   readonly #waiting = new Map<string, Waiting>();
   /** When an event about a matter was sent last, in ms; only of the last minute. */
   readonly #sentMs = new Map<string, number>();
   /** How many were sent. */
   #sent = 0;
   #leftOut = 0;
+  /** When the minute began in which events of the cluster are counted, and how many there were. */
+  #ofCluster = { fromMs: -Infinity, count: 0 };
   #isRefusedToldOf = false;
   #isRunning = false;
   #wake: () => void = () => undefined;
@@ -37,19 +47,28 @@ export class EventQueue {
   constructor(source: EventSource, clock: Clock) {
     this.#source = source;
     this.#clock = clock;
+    this.#spreadMs = Number.parseInt(hash("sha256", source.hostname).slice(0, 8), 16) % SPREAD_MS;
   }
 
   /** Send something, soon. */
   put(event: ProxyEvent): void {
-    const { reason, service, matter = "" } = event;
+    const { reason, service, matter = "", isOfCluster } = event;
     const key = [reason, service?.namespace, service?.name, matter].join("/");
     const before = this.#waiting.get(key);
-    if (before === undefined && this.#waiting.size >= WAITING_MAX) {
+    const nowMs = this.#clock.nowMs();
+    if (before === undefined && (this.#waiting.size >= WAITING_MAX || (isOfCluster === true && !this.#isWithinMinute(nowMs)))) {
       this.#leftOut++;
       return;
     }
-    this.#waiting.set(key, { event, atMs: this.#clock.nowMs(), count: (before?.count ?? 0) + 1 });
+    const dueMs = before?.dueMs ?? (isOfCluster === true ? nowMs + this.#spreadMs : nowMs);
+    this.#waiting.set(key, { event, atMs: nowMs, dueMs, count: (before?.count ?? 0) + 1 });
     this.#wake();
+  }
+
+  #isWithinMinute(nowMs: number): boolean {
+    if (nowMs - this.#ofCluster.fromMs >= SAME_MATTER_MS) this.#ofCluster = { fromMs: nowMs, count: 0 };
+    this.#ofCluster.count++;
+    return this.#ofCluster.count <= OF_CLUSTER_MAX;
   }
 
   /** Send what is put until `signal` aborts. Never rejects for what the server says or doesn't. */
@@ -88,7 +107,7 @@ export class EventQueue {
     const nowMs = this.#clock.nowMs();
     for (const [key, sentMs] of this.#sentMs) if (nowMs - sentMs >= SAME_MATTER_MS) this.#sentMs.delete(key);
     for (const [key, waiting] of this.#waiting) {
-      if (this.#sentMs.has(key)) continue;
+      if (this.#sentMs.has(key) || waiting.dueMs > nowMs) continue;
       this.#waiting.delete(key);
       this.#sentMs.set(key, nowMs);
       return waiting;
@@ -98,7 +117,8 @@ export class EventQueue {
 
   async #send({ event, atMs, count }: Waiting, sender: EventSender, log: Log, signal: AbortSignal): Promise<void> {
     // First, because a long note is cut.
-    const note = count === 1 ? event.note : `${count} of these since the last event, the last one: ${event.note}`;
+    const note =
+      count === 1 || event.isOfCluster === true ? event.note : `${count} of these since the last event, the last one: ${event.note}`;
     // Names are made of it, and two events of one millisecond need two.
     const atNs = BigInt(Math.floor(wallMs(this.#clock, atMs))) * 1_000_000n + BigInt(this.#sent++ % 1_000_000);
     const error = await sendEvent(eventObject(this.#source, { ...event, note }, atNs), event.service?.namespace, sender, signal);
@@ -117,7 +137,8 @@ export class EventQueue {
   async #next(signal: AbortSignal): Promise<void> {
     const put = new AbortController();
     this.#wake = (): void => put.abort();
-    const dueMs = Math.min(...[...this.#waiting.keys()].map((key) => (this.#sentMs.get(key) ?? 0) + SAME_MATTER_MS));
+    const dues = [...this.#waiting].map(([key, { dueMs }]) => Math.max(dueMs, (this.#sentMs.get(key) ?? -SAME_MATTER_MS) + SAME_MATTER_MS));
+    const dueMs = Math.min(...dues);
     const waitMs = Math.min(dueMs - this.#clock.nowMs(), SAME_MATTER_MS);
     await this.#clock.sleep(waitMs, AbortSignal.any([signal, put.signal]));
     this.#wake = (): void => undefined;

@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { hash, randomUUID } from "node:crypto";
 import type { ProxyEvent } from "@turnout/client/daemon";
 import { ProxyError, type Clock } from "@turnout/core";
 import type { KubeClient } from "./kube-client.ts";
@@ -27,6 +27,8 @@ const NAMESPACE = "default";
 const NOTE_BYTES_MAX = 1_024;
 /** A DNS subdomain. @source kubernetes apimachinery NameIsDNSSubdomain */
 const NAME = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+/** As many hexadecimal digits as a time has. */
+const NAME_DIGITS = 16;
 /** As client-go's broadcaster has them. */
 const TRIES_MAX = 12;
 const PAUSE_MS = 10_000;
@@ -36,13 +38,15 @@ const ANSWER_BYTES_MAX = 1024 * 1024;
 /**
  * Make an event from the controller that kube-proxy calls itself, so that what looks for its events finds ours.
  *
- * Units: `atNs` since the epoch; it makes the name, so no two events have the same.
+ * Units: `atNs` since the epoch; it makes the name, so no two events have the same. The name of an event of the cluster is made of what it says,
+ * so all nodes make one object.
  * @source client-go v0.36.3 tools/events/event_recorder.go makeEvent; tools/record/util GenerateEventName
  */
 export function eventObject({ nodeName, hostname }: EventSource, event: ProxyEvent, atNs: bigint): Readonly<Record<string, unknown>> {
-  const { reason, type, action, note, service } = event;
+  const { reason, type, action, note, service, isOfCluster } = event;
   const object = service === undefined ? { kind: "Node", name: nodeName } : { kind: "Service", ...service };
-  const name = `${object.name}.${atNs.toString(16)}`;
+  const own = isOfCluster === true ? hash("sha256", `${reason} ${note}`).slice(0, NAME_DIGITS) : atNs.toString(16);
+  const name = `${object.name}.${own}`;
   const namespace = service?.namespace ?? NAMESPACE;
   return {
     apiVersion: "events.k8s.io/v1",
@@ -68,7 +72,8 @@ function firstBytes(text: string, bytesMax: number): string {
 /**
  * Send what {@link eventObject} made, once; gives why it was not written. Never rejects for what the server says or doesn't.
  *
- * Edges: a refusal is final; a server that is away is tried again for two minutes. Aborted: nothing is given.
+ * Edges: a refusal is final, but that there is an event of this name is none: another node has written it; a server that is away is tried again
+ * for two minutes. Aborted: nothing is given.
  * @source client-go v0.36.3 tools/events/event_broadcaster.go attemptRecording
  */
 export async function sendEvent(
@@ -97,6 +102,7 @@ async function send(client: KubeClient, path: string, event: object, signal: Abo
   try {
     const answer = await client.ask({ path, body: event, idleMs: IDLE_MS }, signal);
     if (answer.kind === "unreached") return { error: answer.error, isFinal: false };
+    if (answer.kind === "refused" && answer.status === HTTP.conflict) return undefined;
     if (answer.kind === "refused") return { error: refusalError(answer), isFinal: isFinal(answer) };
     await collect(answer.chunks, ANSWER_BYTES_MAX);
     return undefined;

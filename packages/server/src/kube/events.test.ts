@@ -170,6 +170,39 @@ it("an event is sent when the API server is there, and given up after twelve tri
   expect(api.requests.slice(before).filter(({ method }) => method === "POST")).toHaveLength(12);
 });
 
+it("an event of the cluster is one object, whichever nodes send it and however often, and 20 a minute are sent", async () => {
+  const still = new ManualClock();
+  const [one, other] = ["host-1", "host-2"].map((hostname) => new EventQueue({ nodeName: hostname, hostname }, still));
+  const contested = (note: string): ProxyEvent => ({
+    reason: "AddressContested",
+    action: "AssignAddress",
+    type: "Warning",
+    note,
+    matter: note,
+    service: { namespace: "shop", name: "cart" },
+    isOfCluster: true,
+  });
+  const posted = (): number => api.requests.filter(({ method }) => method === "POST").length;
+  const second = await KubeRun.create();
+  const runs = [run.follow(api, {}, { events: one, clock: still }), second.follow(api, {}, { events: other, clock: still })];
+  for (const events of [one, other]) for (let turn = 0; turn < 3; turn++) events?.put(contested("x"));
+  await eventually(() => (still.advance(200), posted() === 2));
+  expect(notes()).toEqual(["x"]);
+  // What the next minute says again is written already.
+  still.advance(60_000);
+  one?.put(contested("x"));
+  await eventually(() => (still.advance(200), posted() === 3));
+  expect(notes()).toEqual(["x"]);
+  expect(run.log.lines.filter(({ line }) => line.includes("was not written"))).toEqual([]);
+  still.advance(60_000);
+  for (let number = 0; number < 30; number++) one?.put(contested(`n${number}`));
+  await eventually(() => (still.advance(200), posted() === 23));
+  await eventually(() => run.log.lines.some(({ line }) => /some were left out/.test(line)));
+  expect(notes()).toHaveLength(21);
+  await Promise.all(runs);
+  await second.end();
+});
+
 it("whoever ends can wait for what was put, for a while", async () => {
   clock = new TestClock();
   const events = queueWith();

@@ -9,6 +9,7 @@ export const HTTP = {
   unauthorized: 401,
   forbidden: 403,
   notFound: 404,
+  conflict: 409,
   gone: 410,
   unprocessable: 422,
   tooMany: 429,

@@ -1,9 +1,14 @@
 import { getSystemErrorMap } from "node:util";
-import type { IPFamily, ProxyError } from "@turnout/core";
+import type { IPFamily, Issue, ProxyError, ServiceEventReason } from "@turnout/core";
 
 /** One word for programs. */
 export type EventReason =
-  "Starting" | "FailedToStartProxierHealthcheck" | "FailedToStartMetricServer" | "FailedToStartServiceHealthcheck" | "RulesChangedByOthers";
+  | "Starting"
+  | "FailedToStartProxierHealthcheck"
+  | "FailedToStartMetricServer"
+  | "FailedToStartServiceHealthcheck"
+  | "RulesChangedByOthers"
+  | ServiceEventReason;
 
 /** What events of a reason have in common. */
 export interface EventKind {
@@ -16,7 +21,7 @@ export interface EventKind {
 
 /**
  * All events that Turnout sends to an API server, by reason. Reasons, types, actions and objects are kube-proxy's, so that what looks for its events
- * finds ours; `RulesChangedByOthers` is Turnout's own. The table of docs/operations.md is held to this one by a test.
+ * finds ours; `RulesChangedByOthers` and those of {@link issueEvents} are Turnout's own. The table of docs/operations.md is held to this one by a test.
  * @source kube-proxy cmd/kube-proxy/app/server.go Run and birthCry; pkg/proxy/healthcheck/service_health.go SyncServices
  */
 export const PROXY_EVENTS: Readonly<Record<EventReason, EventKind>> = {
@@ -25,6 +30,7 @@ export const PROXY_EVENTS: Readonly<Record<EventReason, EventKind>> = {
   FailedToStartMetricServer: { type: "Warning", action: "StartKubeProxy", object: "Node" },
   FailedToStartServiceHealthcheck: { type: "Warning", action: "Listen", object: "Service" },
   RulesChangedByOthers: { type: "Warning", action: "RepairRules", object: "Node" },
+  AddressContested: { type: "Warning", action: "AssignAddress", object: "Service" },
 };
 
 /** Something of this proxy that people are to see at an object of the API. */
@@ -38,6 +44,8 @@ export interface ProxyEvent {
   readonly service?: { readonly namespace: string; readonly name: string };
   /** Of events about the same matter one a minute is sent; undefined: there is one matter for each reason and object. */
   readonly matter?: string;
+  /** The proxies of all nodes send it, and it is one event of the API; absent: it is about this node. */
+  readonly isOfCluster?: true;
 }
 
 /** A server of the proxy itself. */
@@ -88,6 +96,14 @@ export function foreignChangeEvent(family: IPFamily, { who, objects, some }: Tol
   const note = `Turnout's rules for ${family} were changed and are repaired (${count}): ${who}${what}`;
   // One command may change both families, and of one matter only the last event is sent.
   return { ...eventOf("RulesChangedByOthers", note), matter: family };
+}
+
+/** Make the events that a report about API objects asks for. All nodes make the same ones. Pure. */
+export function issueEvents({ events = [] }: Issue): readonly ProxyEvent[] {
+  return events.map(({ reason, service, note }) => {
+    const [namespace = "", name = ""] = service.split("/");
+    return { ...eventOf(reason, note), service: { namespace, name }, matter: note, isOfCluster: true };
+  });
 }
 
 function eventOf(reason: EventReason, note: string): ProxyEvent {
