@@ -173,6 +173,73 @@ it.each(["run", "serve"])(
   60_000,
 );
 
+/** Who reads Services, how it is set to be strict, and whether it is. */
+const STRICTNESS = [
+  ["run", "nothing", false],
+  ["run", "the flag", true],
+  ["run", "the configuration file", true],
+  ["serve", "nothing", false],
+  ["serve", "the flag", true],
+] as const;
+
+it.each(STRICTNESS)(
+  "R-72 load-balancer IPs of a family without a source range, as %s is set by %s",
+  async (reader, by, isStrict) => {
+    const spec = {
+      type: "LoadBalancer",
+      clusterIP: "10.96.0.30",
+      clusterIPs: ["10.96.0.30", "fd00:96::30"],
+      ipFamilies: ["IPv4", "IPv6"],
+      loadBalancerSourceRanges: ["203.0.113.0/24"],
+      ports: [{ port: 80 }],
+    };
+    const status = { loadBalancer: { ingress: [{ ip: "198.51.100.7" }, { ip: "fd00:198::7" }] } };
+    api.apply({ kind: "Service", metadata: { namespace: "shop", name: "web" }, spec, status });
+    const ports = [await freePort(), await freePort()];
+    const text = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+clientConnection: {kubeconfig: "${kubeconfig}"}
+metricsBindAddress: "127.0.0.1:${ports[0]}"
+healthzBindAddress: "127.0.0.1:${ports[1]}"
+hostnameOverride: node1
+turnout: {strictSourceRanges: true}
+`;
+    const strict = await env.file("strict.yaml", text);
+    const setting = by === "the flag" ? ["--strict-source-ranges"] : by === "nothing" ? [] : ["--config", strict];
+    const socket = `unix://${env.directory}/node.sock`;
+    const isSplit = reader === "serve";
+    const served = isSplit ? env.run("serve", "--kubeconfig", kubeconfig, "--listen", socket, ...setting) : undefined;
+    const server = env.stop;
+    const source = isSplit ? ["--source", `api:${socket}`, "--node-name", "node1"] : ["--kubeconfig", kubeconfig, ...setting];
+    const done = env.run(...RUN, ...source, "--metrics-bind-address", "");
+    await expect.poll(() => env.kernel("IPv6"), { timeout: 10_000 }).toContain("fd00:96::30");
+    await expect.poll(() => env.kernel("IPv4"), { timeout: 10_000 }).toContain("198.51.100.7:80");
+    expect((await env.kernel("IPv6")).includes("fd00:198::7")).toBe(!isStrict);
+    const events = (): readonly unknown[] => api.objects("Event").filter(({ reason }) => reason === "FamilyWithoutSourceRanges");
+    // An event of the cluster takes up to ten seconds: two cases wait for it.
+    const isAwaited = (reader === "run") !== isStrict;
+    await expect.poll(() => events().length, { timeout: 20_000 }).toBe(isAwaited ? 1 : 0);
+    const what = `no loadBalancerSourceRanges of IPv6, these load-balancer IPs are ${isStrict ? "left out" : "open to all clients"}: "fd00:198::7"; add a range of IPv6`;
+    const event = {
+      type: "Warning",
+      metadata: { namespace: "shop" },
+      regarding: { kind: "Service", name: "web" },
+      note: expect.stringContaining(what) as string,
+    };
+    expect(events()).toMatchObject(isAwaited ? [event] : []);
+    env.stop.abort();
+    expect((await done).code).toBe(0);
+    server.abort();
+    await served;
+  },
+  60_000,
+);
+
+it("with rows of a node-state server it is refused, and the error says where to set it", async () => {
+  const { code, err } = await env.run(...RUN, "--source", "api:unix:///nowhere", "--strict-source-ranges");
+  expect([code, err]).toEqual([2, expect.stringContaining("--strict-source-ranges: with --source api:, give it to the node-state server")]);
+});
+
 it("a node-state server tells of no start, and counts its requests", async () => {
   const port = await freePort();
   const listen = ["--listen", `unix://${env.directory}/node.sock`];

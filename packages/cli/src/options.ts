@@ -79,15 +79,19 @@ export function apiTls({ apiCa, apiCert, apiKey }: CommonOptions): TlsFiles | un
   return tlsFiles({ ca: apiCa, cert: apiCert, key: apiKey }, "--api");
 }
 
-/** Add the flags that say which addresses Services may have besides their cluster IPs. */
+/** Add the flags that say which addresses Services may have besides their cluster IPs, and for which clients. */
 export function addAllowOptions(command: Command): Command {
-  const { externalIPs, loadBalancerIPs } = ALLOWED_ADDRESS_FLAGS;
+  const { externalIPs, loadBalancerIPs, strictSourceRanges } = ALLOWED_ADDRESS_FLAGS;
   return command
     .option(
       `--${externalIPs} <cidrs>`,
       "Services may have these addresses as externalIPs, others are left out: CIDRs with commas, or none (default: all)",
     )
-    .option(`--${loadBalancerIPs} <cidrs>`, "the same for addresses in status.loadBalancer.ingress (default: all)");
+    .option(`--${loadBalancerIPs} <cidrs>`, "the same for addresses in status.loadBalancer.ingress (default: all)")
+    .option(
+      `--${strictSourceRanges} [true|false]`,
+      "where loadBalancerSourceRanges has ranges of one family only, leave load-balancer IPs of the other family out (default: false, all clients may use them)",
+    );
 }
 
 /**
@@ -100,7 +104,8 @@ export function refuseAllowOptions(
 ): void {
   const isByGate = allowed.externalIPs?.length === 0 && features.some(({ name, enabled }) => name === EXTERNAL_IPS_GATE && !enabled);
   if (isByGate) log.warn(`the feature gate ${EXTERNAL_IPS_GATE}=false has no effect here: ${LIMITS_ELSEWHERE}`, { hint: LIMITS_HINT });
-  const kinds = isByGate ? (["loadBalancerIPs"] as const) : (["externalIPs", "loadBalancerIPs"] as const);
+  const others = ["loadBalancerIPs", "strictSourceRanges"] as const;
+  const kinds = isByGate ? others : (["externalIPs", ...others] as const);
   const given = kinds.filter((kind) => allowed[kind] !== undefined).map((kind) => ALLOWED_ADDRESS_FLAGS[kind]);
   if (given.length === 0) return;
   throw new ProxyError("invalid_object", LIMITS_ELSEWHERE, { object: given.map((name) => `--${name}`).join(", "), hint: LIMITS_HINT });

@@ -35,7 +35,16 @@ export type { ClockReading, ExecOptions, ExecResult, FinishOptions, StartedComma
 export { canonicalIP, cidrContains, familyOf, parseCIDR, parseIP } from "./model/addresses.ts";
 export type { CIDR, IP } from "./model/addresses.ts";
 export { HIDING_LABELS, OBJECT_KINDS } from "./model/api-objects.ts";
-export type { EndpointSlice, Issue, Node, ObjectKind, Service, ServiceEvent, ServiceEventReason, SliceEndpoint } from "./model/api-objects.ts";
+export type {
+  EndpointSlice,
+  Issue,
+  Node,
+  ObjectKind,
+  Service,
+  ServiceEvent,
+  ServiceEventReason,
+  SliceEndpoint,
+} from "./model/api-objects.ts";
 export { applyChangeSet } from "./model/change-set.ts";
 export { isEqual, withEqual } from "./model/equal.ts";
 export { ERROR_CODES, invariant, operatingError } from "./model/errors.ts";

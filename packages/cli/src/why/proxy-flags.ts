@@ -37,6 +37,7 @@ const RULE_SETTINGS: Readonly<Record<Exclude<keyof RuleSettings, "backendOptions
   bindAddress: "--bind-address",
   allowedExternalIPs: `--${ALLOWED_ADDRESS_FLAGS.externalIPs}`,
   allowedLoadBalancerIPs: `--${ALLOWED_ADDRESS_FLAGS.loadBalancerIPs}`,
+  strictSourceRanges: `--${ALLOWED_ADDRESS_FLAGS.strictSourceRanges}`,
 };
 
 /** What both agree on, and where they don't. */

@@ -97,7 +97,7 @@ describe(`the oracle and the core, asked about the same (ORACLE_SEED=${SEED})`, 
       const { found, seen } = run(comparePackets);
       expect(found.join("\n")).toBe("");
       const rules = [17, 18, 19, 20, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 36, 37, 39, 40, 47, 48, 56, 62];
-      const expected = ["forward", "reject", "drop", "pass", "R-06", "R-07", "R-70", ...rules.map((rule) => `R-${rule}`)];
+      const expected = ["forward", "reject", "drop", "pass", "R-06", "R-07", "R-70", "R-72", ...rules.map((rule) => `R-${rule}`)];
       expect(expected.filter((what) => (seen.get(what) ?? 0) < OFTEN)).toEqual([]);
     },
     TIMEOUT_MS,

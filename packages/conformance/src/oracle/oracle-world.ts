@@ -22,6 +22,6 @@ export interface OracleWorld {
   /** What the backend can do, and which of the permitted behaviours it has. */
   readonly capabilities: Readonly<Record<Capability, true | string>>;
   readonly variants: Variants;
-  /** Which addresses Services may have besides their cluster IPs (rule R-70); absent: any. */
+  /** Which addresses Services may have besides their cluster IPs (rules ); absent: any. */
   readonly allowedAddresses?: AllowedAddresses;
 }

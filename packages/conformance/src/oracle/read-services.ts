@@ -30,31 +30,33 @@ export interface OracleRow {
   readonly affinitySeconds: number | undefined;
 }
 
-/** Read the rows of all Services in one family (rules R-01 to R-10). */
-export function readServices(objects: readonly OracleObject[], family: IPFamily): readonly OracleRow[] {
+/** Read the rows of all Services in one family (rules R-01 to R-10); `isStrict` is the setting of rule R-72. */
+export function readServices(objects: readonly OracleObject[], family: IPFamily, isStrict: boolean): readonly OracleRow[] {
+  const rowsOfService = isStrict ? strictRowsOfService : usualRowsOfService;
   return objectsOf(objects, "Service").flatMap((service) => rowsOfService(service, family));
 }
 
-const rowsOfService: (service: OracleObject, family: IPFamily) => readonly OracleRow[] = remember(readService);
+const usualRowsOfService = remember((service: OracleObject, family: IPFamily) => readService(service, family, false));
+const strictRowsOfService = remember((service: OracleObject, family: IPFamily) => readService(service, family, true));
 
-function readService(service: OracleObject, family: IPFamily): readonly OracleRow[] {
+function readService(service: OracleObject, family: IPFamily, isStrict: boolean): readonly OracleRow[] {
   const owner = nameOf(service);
   const clusterIP = clusterIPOf(service, family);
   if (owner === undefined || clusterIP === undefined || !TYPES.includes(typeOf(service))) return [];
   const { namespace, name } = owner;
-  const ranges = sourceRangesOf(service, family);
+  const ranges = sourceRangesOf(service, family, isStrict);
   const restricted = addressesIn(loadBalancerAddresses(service), family);
   const shared = {
     namespace,
     service: name,
     createdMs: Date.parse(textAt(service, "metadata", "creationTimestamp")) || 0,
     clusterIP,
-    // Ranges that can't be read keep everybody out, also where the address is an external IP as well (rules R-07 and R-39).
+    // What is closed to all is so also where the address is an external IP as well (rules R-07, R-39 and R-72).
     externalIPs: addressesIn(listAt(service, "spec", "externalIPs"), family).filter(
-      (address) => ranges !== "unreadable" || !restricted.includes(address),
+      (address) => ranges !== "closed" || !restricted.includes(address),
     ),
-    loadBalancerIPs: ranges === "unreadable" ? [] : restricted,
-    sourceRanges: ranges === "unreadable" || ranges.length === 0 ? undefined : ranges,
+    loadBalancerIPs: ranges === "closed" ? [] : restricted,
+    sourceRanges: ranges === "closed" || ranges === "open" ? undefined : ranges,
     internalLocal: textAt(service, "spec", "internalTrafficPolicy") === "Local",
     externalLocal: isReachableFromOutside(service) && textAt(service, "spec", "externalTrafficPolicy") === "Local",
     affinitySeconds: affinitySecondsOf(service),
@@ -105,14 +107,19 @@ function loadBalancerAddresses(service: OracleObject): readonly unknown[] {
     .map((entry) => at(entry, "ip"));
 }
 
-/** Rule R-07: none in this family is no restriction, none that can be read lets nobody in. */
-function sourceRangesOf(service: OracleObject, family: IPFamily): readonly CIDR[] | "unreadable" {
+/** Rules R-07 and R-72: who may use the load-balancer IPs of a family. */
+function sourceRangesOf(service: OracleObject, family: IPFamily, isStrict: boolean): readonly CIDR[] | "open" | "closed" {
   const given = at(service, "spec", "loadBalancerSourceRanges");
-  if (given === undefined) return [];
-  const texts = listAt(service, "spec", "loadBalancerSourceRanges");
-  const ranges = texts.flatMap((text) => (typeof text === "string" ? (parseCIDR(text) ?? []) : []));
-  if (ranges.length === 0) return Array.isArray(given) && given.length === 0 ? [] : "unreadable";
-  return ranges.filter((range) => range.family === family);
+  if (given === undefined || (Array.isArray(given) && given.length === 0)) return "open";
+  if (!Array.isArray(given)) return "closed";
+  const texts: readonly unknown[] = given;
+  const ranges = texts.map((text) => (typeof text === "string" ? parseCIDR(text) : undefined));
+  const readable = ranges.filter((range) => range !== undefined);
+  const own = readable.filter((range) => range.family === family);
+  const isForAll = (range: CIDR): boolean => /\/0+$/.test(range.text);
+  if (own.length > 0) return own.some(isForAll) ? "open" : own;
+  if (readable.length < ranges.length) return "closed";
+  return isStrict && !readable.some(isForAll) ? "closed" : "open";
 }
 
 /** Rule R-08. */
@@ -135,12 +142,14 @@ function typeOf(service: OracleObject): string {
 }
 
 /** The rule that leaves a load-balancer address without rules, if one does. */
-export function ruleAgainst(address: string, objects: readonly OracleObject[], family: IPFamily): string | undefined {
+export function ruleAgainst(address: string, objects: readonly OracleObject[], family: IPFamily, isStrict: boolean): string | undefined {
   for (const service of objectsOf(objects, "Service")) {
     const entries = listAt(service, "status", "loadBalancer", "ingress").filter((entry) => addressOf(at(entry, "ip"), family) === address);
     if (entries.length === 0) continue;
     if (entries.some((entry) => at(entry, "ipMode") === "Proxy")) return "R-06";
-    if (sourceRangesOf(service, family) === "unreadable") return "R-07";
+    if (sourceRangesOf(service, family, isStrict) !== "closed") continue;
+    const isOtherReadable = sourceRangesOf(service, family === "IPv4" ? "IPv6" : "IPv4", isStrict) !== "closed";
+    return isOtherReadable ? "R-72" : "R-07";
   }
   return undefined;
 }

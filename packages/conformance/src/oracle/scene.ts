@@ -48,10 +48,11 @@ export const sceneOf: (world: OracleWorld, family: IPFamily) => Scene = remember
 
 function see(world: OracleWorld, family: IPFamily): Scene {
   const { capabilities } = world;
+  const isStrict = world.allowedAddresses?.strictSourceRanges === true;
   const node = readNode(world, family);
   const endpointsOf = readEndpoints(world.objects, family, node.name);
   // Rule R-56: what the backend can't do has no row.
-  const all = capabilities[family] === true ? readServices(world.objects, family) : [];
+  const all = capabilities[family] === true ? readServices(world.objects, family, isStrict) : [];
   const rows = all.filter((row) => capabilities[row.protocol] === true).map((row) => withinAllowed(row, world.allowedAddresses));
   const wanted = new Set(all.flatMap((row) => [...row.externalIPs, ...row.loadBalancerIPs]));
   const isNotAllowed = (ip: string): boolean =>
@@ -73,7 +74,7 @@ function see(world: OracleWorld, family: IPFamily): Scene {
     externalIPs: new Set(
       [...byAddress].filter(([, owner]) => owner.kind !== "clusterIP" && !isLeftOut(owner)).map(([key]) => addressIn(key)),
     ),
-    leftAloneBy: (address) => ruleAgainst(address, world.objects, family) ?? (isNotAllowed(address) ? "R-70" : undefined),
+    leftAloneBy: (address) => ruleAgainst(address, world.objects, family, isStrict) ?? (isNotAllowed(address) ? "R-70" : undefined),
     endpointsOf,
     poolsOf: (row) => reachable(poolsOf(endpointsOf(row), node), node, capabilities),
     sourcesOf: (row) => allowedSources(row, node),

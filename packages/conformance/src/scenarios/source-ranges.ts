@@ -190,18 +190,34 @@ export const SOURCE_RANGES: readonly Scenario[] = [
       },
     ],
   },
-  ...(["IPv4", "IPv6"] as const).map((family): Scenario => ({
-    name: `ranges of the other family alone leave ${family} open`,
-    rules: ["R-07"],
-    families: [family],
-    steps: [
-      {
-        say: "ranges of the other family",
-        put: [ranged(CLIENT1.filter((range) => range.includes(":") === (family === "IPv4"))), ...slices("web", ["pod-1-1"])],
-        probes: asks("client1 client2 pod-1-3 node1", "web loadBalancerIP", "pod-1-1 saw node1"),
-      },
-    ],
-  })),
+  ...(["IPv4", "IPv6"] as const).map((family): Scenario => {
+    const others = CLIENT1.filter((range) => range.includes(":") === (family === "IPv4"));
+    const allOthers = family === "IPv4" ? "::/0" : "0.0.0.0/0";
+    const own = CLIENT1.filter((range) => !others.includes(range));
+    const open = asks("client1 client2 pod-1-3 node1", "web loadBalancerIP", "pod-1-1 saw node1");
+    const closed = asks("client1 client2", "web loadBalancerIP", "untouched");
+    const restricted = [
+      ...asks("client1", "web loadBalancerIP", "pod-1-1 saw node1"),
+      ...asks("client2 pod-1-3", "web loadBalancerIP", "dropped"),
+    ];
+    return {
+      name: `ranges of the other family leave ${family} open, unless an entry can't be read`,
+      rules: ["R-07", "R-55", "R-72"],
+      families: [family],
+      steps: [
+        { say: "ranges of the other family", put: [ranged(others), ...slices("web", ["pod-1-1"])], probes: open },
+        { say: "one that can't be read is added: it may be this family's", put: [ranged([...others, "203.0.113.1/322"])], probes: closed },
+        {
+          say: "one for all clients of the other family, and one that can't be read",
+          put: [ranged([allOthers, "fd00:203::1/1280"])],
+          probes: closed,
+        },
+        { say: "a range of this family, one that can't be read, and none of the other", put: [ranged([...own, "x"])], probes: restricted },
+        { say: "one for all clients of the other family", put: [ranged([allOthers])], probes: open },
+        { say: "the same, next to a range of this family", put: [ranged([...own, allOthers])], probes: restricted },
+      ],
+    };
+  }),
   {
     name: "of several source ranges a bad one is skipped, and when all are bad nobody is let in",
     rules: ["R-07", "R-55"],

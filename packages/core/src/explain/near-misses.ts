@@ -125,7 +125,8 @@ function issueCauses(state: ExplainedState, packet: AskedPacket): readonly Cause
 }
 
 function isAbout({ object, what }: Issue, { destination, port, protocol }: AskedPacket, keys: ReadonlySet<string>): boolean {
-  if (!object.startsWith("Service ")) return false;
+  // What is open to more clients than meant keeps no packet from arriving.
+  if (!object.startsWith("Service ") || what.includes("open to all clients")) return false;
   if (words(what).has(destination) || what.includes(`${hostPort(destination, port)}/${protocol}`)) return true;
   const [, key = ""] = /^Service (?:port )?([^/]+\/[^/:]+)/.exec(object) ?? [];
   return keys.has(key);

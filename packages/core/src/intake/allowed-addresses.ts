@@ -5,13 +5,15 @@ import type { CIDR } from "../model/addresses.ts";
  * Which addresses Services may have besides their cluster IPs.
  *
  * Shape: CIDRs of both families. Undefined: any address may be had; a list without a CIDR of a family allows none of that family.
- * @source rule R-70
+ * @source rules R-70, R-72
  */
 export interface AllowedAddresses {
   /** For `spec.externalIPs`. */
   readonly externalIPs?: readonly CIDR[] | undefined;
   /** For `status.loadBalancer.ingress`. */
   readonly loadBalancerIPs?: readonly CIDR[] | undefined;
+  /** Load-balancer IPs of a family without a source range are not allowed where the Service has ranges of the other one (R-72). */
+  readonly strictSourceRanges?: boolean | undefined;
 }
 
 /** Tell whether a list allows an address. Edges: undefined allows any; what is no address is not allowed. */

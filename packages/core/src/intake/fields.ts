@@ -1,4 +1,4 @@
-import type { Issue, Protocol } from "../model/api-objects.ts";
+import type { Issue, Protocol, ServiceEventReason } from "../model/api-objects.ts";
 import { isDNSName } from "../model/names.ts";
 
 /** A JSON object whose fields have not been looked at yet. */
@@ -72,20 +72,28 @@ export function shown(value: unknown): string {
   return `"${safe.length > 60 ? `${safe.slice(0, 57)}...` : safe}"`;
 }
 
+/** Like findings of one object. */
+interface LikeFindings {
+  readonly values: string[];
+  count: number;
+  readonly hint: string;
+  readonly event: ServiceEventReason | undefined;
+}
+
 /** Collects what is wrong with one object, merging like findings into one line each. */
 export class Findings {
   readonly object: string;
   /** Made when something is wrong, which is rare. */
-  #byKind: Map<string, { values: string[]; count: number; hint: string }> | undefined;
+  #byKind: Map<string, LikeFindings> | undefined;
 
   constructor(object: string) {
     this.object = object;
   }
 
-  /** Note that something was skipped: `kind` says what, `value` which one, `hint` what its owner can do. */
-  add(kind: string, value: unknown, hint: string): void {
+  /** Note that something was skipped: `kind` says what, `value` which one, `hint` what its owner can do; with `event`, the Service gets an Event. */
+  add(kind: string, value: unknown, hint: string, event?: ServiceEventReason): void {
     this.#byKind ??= new Map();
-    const found = this.#byKind.get(kind) ?? { values: [], count: 0, hint };
+    const found = this.#byKind.get(kind) ?? { values: [], count: 0, hint, event };
     found.count++;
     if (found.values.length < SHOWN_VALUES_MAX) found.values.push(shown(value));
     this.#byKind.set(kind, found);
@@ -94,9 +102,12 @@ export class Findings {
   /** One issue per kind of finding, in the order first met. */
   issues(): readonly Issue[] {
     if (this.#byKind === undefined) return NO_ISSUES;
-    return [...this.#byKind].map(([kind, { values, count, hint }]) => {
+    return [...this.#byKind].map(([kind, { values, count, hint, event }]) => {
       const more = count > values.length ? ` and ${count - values.length} more` : "";
-      return { object: this.object, what: `${kind}: ${values.join(", ")}${more}`, hint };
+      const what = `${kind}: ${values.join(", ")}${more}`;
+      if (event === undefined) return { object: this.object, what, hint };
+      const [, service = ""] = this.object.split(" ");
+      return { object: this.object, what, hint, events: [{ reason: event, service, note: `${what}; ${hint}` }] };
     });
   }
 }

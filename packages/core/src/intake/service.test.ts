@@ -194,8 +194,8 @@ describe("R-07 allowed sources", () => {
   const ingress = [{ ip: "203.0.113.9" }];
   it.each([
     ["padding, host bits, nested ones", [" 10.1.2.3/8 ", "10.1.0.0/16"], ["10.0.0.0/8"]],
-    ["the other family does not restrict this one", ["fd00::/8"], []],
     ["none", [], []],
+    ["one for all clients", ["10.0.0.0/8", "0.0.0.0/0"], []],
   ])("%s", (_name, loadBalancerSourceRanges, expected) => {
     expect(sound({ type: "LoadBalancer", loadBalancerSourceRanges }, { ingress }).addresses.IPv4?.sourceRanges).toEqual(expected);
   });
@@ -215,13 +215,85 @@ describe("R-07 allowed sources", () => {
       sourceRanges: [],
       unserved: [{ ip: "203.0.113.9", why: "sourceRanges" }],
     });
-    expect(issues.map(({ what }) => what)).toEqual([expect.stringContaining("bad"), expect.stringContaining("left out")]);
+    expect(issues.map(({ what }) => what)).toEqual([
+      'bad loadBalancerSourceRanges entry, it is skipped: "everyone"',
+      'no readable loadBalancerSourceRanges of IPv4, these load-balancer IPs are left out: "203.0.113.9"',
+    ]);
   });
 
   it("when none can be read an external IP that is a load-balancer IP too stays closed, others don't", () => {
     const externalIPs = ["203.0.113.9", "203.0.113.10"];
     const { service } = read({ type: "LoadBalancer", externalIPs, loadBalancerSourceRanges: ["everyone"] }, { ingress });
     expect(service?.addresses.IPv4?.externalIPs).toEqual(["203.0.113.10"]);
+  });
+});
+
+describe("R-72 source ranges of one family", () => {
+  const DUAL = { type: "LoadBalancer", clusterIP: "10.96.0.1", clusterIPs: ["10.96.0.1", "fd00:96::1"] };
+  const ingress = [{ ip: "203.0.113.9" }, { ip: "fd00:203::9" }, { ip: "fd00:203::7" }];
+  const open = (family: string, ips: string): string =>
+    `no loadBalancerSourceRanges of ${family}, these load-balancer IPs are open to all clients: ${ips}`;
+  const closed = (family: string, ips: string, readable = "readable "): string =>
+    `no ${readable}loadBalancerSourceRanges of ${family}, these load-balancer IPs are left out: ${ips}`;
+  const V4 = '"203.0.113.9"';
+  const V6 = '"fd00:203::9", "fd00:203::7"';
+  const bad = (text: string): string => `bad loadBalancerSourceRanges entry, it is skipped: "${text}"`;
+
+  type Case = readonly [
+    name: string,
+    ranges: unknown,
+    v4: readonly string[] | "closed",
+    v6: readonly string[] | "closed",
+    issues: readonly string[],
+  ];
+  const USUAL: readonly Case[] = [
+    ["IPv4 only", [" 203.0.113.9/24 ", "198.51.100.128/25"], ["198.51.100.128/25", "203.0.113.0/24"], [], [open("IPv6", V6)]],
+    ["IPv6 only", ["fd00::/8"], [], ["fd00::/8"], [open("IPv4", V4)]],
+    ["both", ["10.0.0.0/8", "fd00::/8"], ["10.0.0.0/8"], ["fd00::/8"], []],
+    ["all clients of IPv4", ["0.0.0.0/0"], [], [], []],
+    ["all clients of IPv6", ["::/0"], [], [], []],
+    ["all clients of IPv4, some of IPv6", ["0.0.0.0/0", "fd00::/8"], [], ["fd00::/8"], []],
+    ["a mistyped one of IPv6", ["10.0.0.0/8", "fd00::/129"], ["10.0.0.0/8"], "closed", [bad("fd00::/129"), closed("IPv6", V6)]],
+    ["a mistyped one of IPv4", ["10.0.0/8", "fd00::/8"], "closed", ["fd00::/8"], [bad("10.0.0/8"), closed("IPv4", V4)]],
+    ["a mistyped one next to both", ["10.0.0.0/8", "x", "fd00::/8"], ["10.0.0.0/8"], ["fd00::/8"], [bad("x")]],
+    ["all clients of IPv4 and a mistyped one", ["0.0.0.0/0", ":/0"], [], "closed", [bad(":/0"), closed("IPv6", V6)]],
+    ["no readable one", ["x"], "closed", "closed", [bad("x"), closed("IPv4", V4), closed("IPv6", V6)]],
+    ["an empty list", [], [], [], []],
+  ];
+  const STRICT: readonly Case[] = [
+    ["IPv4 only, strict", ["10.0.0.0/8"], ["10.0.0.0/8"], "closed", [closed("IPv6", V6, "")]],
+    ["IPv6 only, strict", ["fd00::/8"], "closed", ["fd00::/8"], [closed("IPv4", V4, "")]],
+    ["both, strict", ["10.0.0.0/8", "fd00::/8"], ["10.0.0.0/8"], ["fd00::/8"], []],
+    ["all clients of IPv4, strict", ["0.0.0.0/0"], [], [], []],
+    ["an empty list, strict", [], [], [], []],
+  ];
+  it.each([...USUAL, ...STRICT])("%s", (name, loadBalancerSourceRanges, v4, v6, what) => {
+    const allowedAddresses = { strictSourceRanges: STRICT.some(([strict]) => strict === name) };
+    const { service, issues } = read({ ...DUAL, loadBalancerSourceRanges }, { ingress }, { allowedAddresses });
+    const said = (["IPv4", "IPv6"] as const).map((family) => {
+      const { loadBalancerIPs = [], sourceRanges, unserved = [] } = service?.addresses[family] ?? {};
+      expect([...loadBalancerIPs, ...unserved.map(({ ip }) => ip)]).toHaveLength(family === "IPv4" ? 1 : 2);
+      return loadBalancerIPs.length === 0 ? "closed" : sourceRanges;
+    });
+    expect(said).toEqual([v4, v6]);
+    expect(issues.map((issue) => issue.what)).toEqual(what);
+    const about = issues.filter((issue) => issue.what.startsWith("no "));
+    expect(about.map(({ events }) => events)).toEqual(
+      about.map((issue) => [{ reason: "FamilyWithoutSourceRanges", service: "shop/cart", note: `${issue.what}; ${issue.hint}` }]),
+    );
+  });
+
+  it.each([
+    ["none of it", []],
+    ["none of IPv6", [{ ip: "203.0.113.9" }]],
+    ["one of IPv6 in ipMode Proxy", [{ ip: "203.0.113.9" }, { ip: "fd00:203::9", ipMode: "Proxy" }]],
+  ])("are no matter without a load-balancer IP that is served: %s", (_name, some) => {
+    expect(sound({ ...DUAL, loadBalancerSourceRanges: ["10.0.0.0/8"] }, { ingress: some }).addresses.IPv6?.loadBalancerIPs).toEqual([]);
+  });
+
+  it("close what is an external IP as well", () => {
+    const spec = { ...DUAL, externalIPs: ["fd00:203::9", "fd00:198::1"], loadBalancerSourceRanges: ["10.0.0.0/8", "x"] };
+    expect(read(spec, { ingress }).service?.addresses.IPv6?.externalIPs).toEqual(["fd00:198::1"]);
   });
 });
 

@@ -1,4 +1,4 @@
-import { canonicalIP, disjointCIDRs, parseCIDR, unusableReason } from "../model/addresses.ts";
+import { canonicalIP, unusableReason } from "../model/addresses.ts";
 import type { CIDR } from "../model/addresses.ts";
 import { isDNSName } from "../model/names.ts";
 import { FAMILIES } from "../model/api-objects.ts";
@@ -7,6 +7,7 @@ import { isPort, listField, objectField, objectsField, protocolOf, textField, ti
 import type { Findings, ObjectName, Raw } from "./fields.ts";
 import { isAllowed } from "./allowed-addresses.ts";
 import type { AllowedAddresses } from "./allowed-addresses.ts";
+import { rangesOfFamily, readSourceRanges } from "./source-ranges.ts";
 
 const DEFAULT_AFFINITY_SECONDS = 10_800;
 const MAX_AFFINITY_SECONDS = 86_400;
@@ -21,7 +22,7 @@ type ByFamily<T> = Record<IPFamily, T>;
  *
  * Edges: headless and ExternalName Services come out without addresses; a bad part (port, address, range) is skipped
  * and noted in `findings`, a Service whose type is unknown gives undefined.
- * @source kube-proxy pkg/proxy/serviceport.go newBaseServiceInfo; rules R-01 to R-10, R-70
+ * @source kube-proxy pkg/proxy/serviceport.go newBaseServiceInfo; rules R-01 to R-10, R-70, R-72
  */
 export function readService(
   raw: Raw,
@@ -126,7 +127,7 @@ function readAddresses(raw: Raw, spec: Raw, findings: Findings, allowed: Allowed
   const clusterIPs = readClusterIPs(spec, findings);
   if (clusterIPs === undefined) return {};
   const externalIPs = split(listField(spec, "externalIPs", findings), "externalIP", findings);
-  const ranges = readSourceRanges(spec, findings);
+  const sources = readSourceRanges(spec, findings, allowed.strictSourceRanges === true);
   const { taken, proxied } = ingressIPs(raw, findings);
   const ingress = split(taken, "load-balancer IP", findings);
   const hasOutside = listField(spec, "externalIPs").length > 0 || taken.length > 0 || proxied.length > 0;
@@ -140,20 +141,20 @@ function readAddresses(raw: Raw, spec: Raw, findings: Findings, allowed: Allowed
       continue;
     }
     const { kept, leftOut } = limited(ingress[family], "load-balancer IP", allowed.loadBalancerIPs, findings);
-    const loadBalancerIPs = ranges === "unreadable" ? [] : kept;
-    const closed = ranges === "unreadable" ? ingress[family] : leftOut;
+    const ranges = rangesOfFamily(sources, family, kept, findings);
+    const closed = ranges === "closed" ? ingress[family] : leftOut;
     const external = limited(externalIPs[family], "external IP", allowed.externalIPs, findings).kept;
     const unserved = [
       ...proxied.flatMap((ip) => (ip.family === family ? [{ ip: ip.text, why: "ipMode" as const }] : [])),
-      ...(ranges === "unreadable" ? ingress[family].map((ip) => ({ ip, why: "sourceRanges" as const })) : []),
+      ...(ranges === "closed" ? ingress[family].map((ip) => ({ ip, why: "sourceRanges" as const })) : []),
     ];
     addresses[family] = {
       clusterIP,
-      // Not as an external IP either: naming an address twice must not open it (R-07, R-39, R-70).
+      // Not as an external IP either: naming an address twice must not open it (R-07, R-39, R-70, R-72).
       externalIPs: closed.length === 0 ? external : external.filter((ip) => !closed.includes(ip)),
-      loadBalancerIPs,
+      loadBalancerIPs: ranges === "closed" ? [] : kept,
       ...(unserved.length === 0 ? {} : { unserved }),
-      sourceRanges: ranges === "unreadable" ? [] : disjointCIDRs(ranges.filter((cidr) => cidr.family === family)).map((cidr) => cidr.text),
+      sourceRanges: ranges === "closed" ? [] : ranges,
     };
   }
   return addresses;
@@ -213,29 +214,6 @@ function ingressIPs(
     else if (canonical !== undefined) proxied.push(canonical);
   }
   return { taken, proxied };
-}
-
-/** All readable ranges; "unreadable" when some were given and none can be read: then nobody can be let in safely. */
-function readSourceRanges(spec: Raw, findings: Findings): readonly CIDR[] | "unreadable" {
-  const given = spec["loadBalancerSourceRanges"];
-  if (given !== undefined && given !== null && !Array.isArray(given)) {
-    findings.add("loadBalancerSourceRanges is not a list, the load-balancer IPs are left out", given, "write a list of CIDRs");
-    return "unreadable";
-  }
-  const texts = listField(spec, "loadBalancerSourceRanges");
-  const ranges: CIDR[] = [];
-  for (const text of texts) {
-    const cidr = typeof text === "string" ? parseCIDR(text) : undefined;
-    if (cidr === undefined) findings.add("bad loadBalancerSourceRanges entry, it is skipped", text, "use CIDRs such as 10.0.0.0/8");
-    else ranges.push(cidr);
-  }
-  if (texts.length === 0 || ranges.length > 0) return ranges;
-  findings.add(
-    "no readable loadBalancerSourceRanges, its load-balancer IPs are left out",
-    texts.length,
-    "correct the ranges or remove them",
-  );
-  return "unreadable";
 }
 
 function split(texts: readonly unknown[], what: string, findings: Findings): ByFamily<readonly string[]> {

@@ -39,7 +39,7 @@ export interface ServiceAddresses {
   readonly externalIPs: readonly string[];
   /** status.loadBalancer.ingress IPs in VIP mode (`ipMode: Proxy` entries are left out). */
   readonly loadBalancerIPs: readonly string[];
-  /** Load-balancer IPs that no rule is about: in `ipMode: Proxy`, or closed because no source range can be read; present where there are some. */
+  /** Load-balancer IPs that no rule is about: in `ipMode: Proxy`, or closed because no source range lets a client in; present where there are some. */
   readonly unserved?: readonly { readonly ip: string; readonly why: "ipMode" | "sourceRanges" }[];
   /** Allowed sources for load-balancer IPs, canonical CIDRs; empty means unrestricted. */
   readonly sourceRanges: readonly string[];
@@ -136,5 +136,8 @@ export interface ServiceEvent {
   readonly note: string;
 }
 
-/** `AddressContested`: another Service wants an address and port that this one wants, too. */
-export type ServiceEventReason = "AddressContested";
+/**
+ * - `AddressContested`: another Service wants an address and port that this one wants, too.
+ * - `FamilyWithoutSourceRanges`: there is no readable source range for load-balancer IPs of one family, though there is a list.
+ */
+export type ServiceEventReason = "AddressContested" | "FamilyWithoutSourceRanges";

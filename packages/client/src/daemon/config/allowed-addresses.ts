@@ -1,10 +1,12 @@
 import { parseCIDR, ProxyError, type AllowedAddresses, type CIDR } from "@turnout/core";
 import { typedTexts, type RawFlags } from "./config-flags.ts";
+import { switchOf } from "./config-kinds.ts";
 
 /** The flags that say which addresses Services may have besides their cluster IPs, without dashes. */
 export const ALLOWED_ADDRESS_FLAGS = {
   externalIPs: "allowed-external-ip-cidrs",
   loadBalancerIPs: "allowed-load-balancer-ip-cidrs",
+  strictSourceRanges: "strict-source-ranges",
 } as const;
 
 /** Allows no address at all. */
@@ -16,9 +18,16 @@ const NONE = "none";
  * Shape: CIDRs with commas between them, or `none`; a flag that is given again adds to the list. A flag that isn't given allows all.
  * @throws {ProxyError} `invalid_object` naming the flag.
  */
-export function allowedAddresses(flags: RawFlags): AllowedAddresses {
+export function allowedAddresses(flags: RawFlags): Pick<AllowedAddresses, "externalIPs" | "loadBalancerIPs"> {
   const { externalIPs, loadBalancerIPs } = ALLOWED_ADDRESS_FLAGS;
   return { externalIPs: listIn(flags, externalIPs), loadBalancerIPs: listIn(flags, loadBalancerIPs) };
+}
+
+/** Tell whether load-balancer IPs of a family without source ranges are closed (R-72): as the flag says, or as the file does. @throws {ProxyError} `invalid_object` naming the flag. */
+export function isStrict(flags: RawFlags, isStrictInFile: boolean): boolean {
+  const name = ALLOWED_ADDRESS_FLAGS.strictSourceRanges;
+  const typed = typedTexts(flags, name).at(-1);
+  return typed === undefined ? isStrictInFile : switchOf(`--${name}`, typed);
 }
 
 function listIn(flags: RawFlags, name: string): readonly CIDR[] | undefined {

@@ -70,6 +70,7 @@ export interface ConfigValues {
   readonly configSyncPeriod: number;
   readonly portRange: string;
   readonly "turnout.backendOptions": Readonly<Record<string, Plain>>;
+  readonly "turnout.strictSourceRanges": boolean;
 }
 
 /** The path of one configuration value, e.g. `iptables.masqueradeBit`. */

@@ -1,6 +1,6 @@
 import { canonicalIP, type AllowedAddresses, type BackendModule, type NodeSettings, type Plain } from "@turnout/core";
 import { stringify } from "yaml";
-import { ALLOWED_ADDRESS_FLAGS, allowedAddresses } from "./allowed-addresses.ts";
+import { ALLOWED_ADDRESS_FLAGS, allowedAddresses, isStrict } from "./allowed-addresses.ts";
 import { optionsFromFile, optionsFromFlags, type BackendOptions } from "./backend-options.ts";
 import { isWildcard } from "./bind-address.ts";
 import { checkValues } from "./config-checks.ts";
@@ -96,6 +96,7 @@ export function runConfig(loaded: LoadedConfig, backend: ConfiguredBackend, foun
     throw invalid(placeOf(`${counted.periods}.minSyncPeriod`, loaded), "it must not be longer than syncPeriod");
   }
   const servers = serverAddresses(loaded, values);
+  const limits = addressLimits(loaded.input.flags, values);
   return Object.freeze({
     nodeName: nodeName(loaded, values),
     settings: Object.freeze({
@@ -112,7 +113,7 @@ export function runConfig(loaded: LoadedConfig, backend: ConfiguredBackend, foun
     minSyncPeriodMs,
     serviceEntriesMax: serviceEntriesMax(loaded.input.flags),
     ...insightSettings(loaded.input.flags),
-    ...addressLimits(loaded.input.flags, values.featureGates),
+    ...limits,
     kubeconfig: values["clientConnection.kubeconfig"] || undefined,
     master: textFlag(loaded.input.flags, "master"),
     backendOptions: Object.freeze({ ...found.options, ...sectionOptions(given, proxyMode), ...options }),
@@ -125,7 +126,7 @@ export function runConfig(loaded: LoadedConfig, backend: ConfiguredBackend, foun
     hasStatusz: isGateOn("ComponentStatusz", values.featureGates),
     hasFlagz: isGateOn("ComponentFlagz", values.featureGates),
     flagz: flagTexts(loaded.input.flags, loaded.input.file?.path),
-    configz: configz(values, servers, proxyMode),
+    configz: configz({ ...values, "turnout.strictSourceRanges": limits.allowedAddresses.strictSourceRanges === true }, servers, proxyMode),
     warnings: [
       ...loaded.warnings,
       ...otherMode(loaded, backend, counted, isUnnamed),
@@ -177,12 +178,13 @@ function hostSettings(values: ConfigValues): HostSettings {
 }
 
 /** A flag counts before the gate, and that before the cluster's version. */
-function addressLimits(flags: RawFlags, gates: GateSettings): Pick<RunConfig, "allowedAddresses" | "followsClusterVersion"> {
+function addressLimits(flags: RawFlags, values: ConfigValues): Pick<RunConfig, "allowedAddresses" | "followsClusterVersion"> {
   const byFlag = allowedAddresses(flags);
-  const isServed = servesExternalIPs(gates, undefined);
+  const isServed = servesExternalIPs(values.featureGates, undefined);
+  const strict = isStrict(flags, values["turnout.strictSourceRanges"]) ? { strictSourceRanges: true } : {};
   const externalIPs = byFlag.externalIPs ?? (isServed === false ? [] : undefined);
   return {
-    allowedAddresses: Object.freeze({ ...byFlag, externalIPs }),
+    allowedAddresses: Object.freeze({ ...byFlag, externalIPs, ...strict }),
     followsClusterVersion: externalIPs === undefined && isServed === undefined,
   };
 }

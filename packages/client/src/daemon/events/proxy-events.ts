@@ -30,6 +30,7 @@ export const PROXY_EVENTS: Readonly<Record<EventReason, EventKind>> = {
   FailedToStartMetricServer: { type: "Warning", action: "StartKubeProxy", object: "Node" },
   FailedToStartServiceHealthcheck: { type: "Warning", action: "Listen", object: "Service" },
   RulesChangedByOthers: { type: "Warning", action: "RepairRules", object: "Node" },
+  FamilyWithoutSourceRanges: { type: "Warning", action: "ReadSourceRanges", object: "Service" },
   AddressContested: { type: "Warning", action: "AssignAddress", object: "Service" },
 };
 

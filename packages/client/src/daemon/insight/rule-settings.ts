@@ -12,4 +12,5 @@ export interface RuleSettings {
   /** CIDRs; empty: none is allowed. */
   readonly allowedExternalIPs?: readonly string[];
   readonly allowedLoadBalancerIPs?: readonly string[];
+  readonly strictSourceRanges?: boolean;
 }

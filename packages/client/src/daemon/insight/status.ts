@@ -177,7 +177,7 @@ function errorStatus({ code, message, hint }: ProxyError): RefusalStatus["error"
 /** Issues of several sources: what both families, or two nodes, say of one object is one issue. */
 export function distinctIssues(sources: readonly Iterable<Issue>[]): Bounded<Issue> {
   const issues = new Map<string, Issue>();
-  for (const source of sources) for (const issue of source) issues.set(`${issue.object}\n${issue.what}`, issue);
+  for (const source of sources) for (const { object, what, hint } of source) issues.set(`${object}\n${what}`, { object, what, hint });
   return bounded([...issues.values()]);
 }
 

@@ -2,7 +2,7 @@ import { inspect } from "node:util";
 import { ProxyError, type BackendModule, type KernelObject, type Log, type World } from "@turnout/core";
 import { createLog } from "../../process/log.ts";
 import { readConfigFile, writeConfigFile } from "../config/config-file.ts";
-import { loadConfig } from "../config/loaded-config.ts";
+import { invalid, loadConfig, placeOf } from "../config/loaded-config.ts";
 import { configFileText, runConfig } from "../config/run-config.ts";
 import type { HostAccess } from "../host/give-up-rights.ts";
 import { initializeHost } from "../run/init-only.ts";
@@ -89,6 +89,13 @@ async function runWith<H, K extends KernelObject, S>(
   }
   const { clock } = world;
   if (flags.initOnly) return await initializeHost(module, { config, world, files: env.host?.files, signal: env.signal });
+  // Rows come from a node-state server, and must not be taken for limited.
+  if (config.allowedAddresses.strictSourceRanges === true)
+    throw invalid(
+      placeOf("turnout.strictSourceRanges", loaded),
+      "the process that reads Services limits their addresses",
+      "leave it out here, and give --strict-source-ranges to turnout serve",
+    );
   const { nodeName, settings, bindAddress } = config;
   const version = `${env.name} ${env.version}`;
   log.info(`${env.name} starts`, { version: env.version, api: flags.api, node: nodeName });

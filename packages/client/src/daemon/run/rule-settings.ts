@@ -19,6 +19,7 @@ export function ruleSettingsOf(module: Pick<BackendModule, "countingOptions">, c
     bindAddress,
     allowedExternalIPs: texts(allowedAddresses.externalIPs),
     allowedLoadBalancerIPs: texts(allowedAddresses.loadBalancerIPs),
+    strictSourceRanges: allowedAddresses.strictSourceRanges,
   };
   const known = Object.entries(said).filter(([, value]) => value !== undefined);
   return { backendOptions: optionsForBackend(module, config), ...Object.fromEntries(known) };
@@ -26,8 +27,12 @@ export function ruleSettingsOf(module: Pick<BackendModule, "countingOptions">, c
 
 /** Put settings of rules into a configuration: the opposite of {@link ruleSettingsOf}. Pure. */
 export function withRuleSettings(config: RunConfig, settings: RuleSettings): RunConfig {
-  const { backendOptions, serviceEntriesMax, bindAddress, allowedExternalIPs, allowedLoadBalancerIPs } = settings;
-  const allowedAddresses: AllowedAddresses = { externalIPs: cidrsOf(allowedExternalIPs), loadBalancerIPs: cidrsOf(allowedLoadBalancerIPs) };
+  const { backendOptions, serviceEntriesMax, bindAddress, allowedExternalIPs, allowedLoadBalancerIPs, strictSourceRanges } = settings;
+  const allowedAddresses: AllowedAddresses = {
+    externalIPs: cidrsOf(allowedExternalIPs),
+    loadBalancerIPs: cidrsOf(allowedLoadBalancerIPs),
+    ...(strictSourceRanges === true ? { strictSourceRanges } : {}),
+  };
   return { ...config, backendOptions, serviceEntriesMax, bindAddress, allowedAddresses };
 }
 

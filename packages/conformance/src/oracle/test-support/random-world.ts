@@ -21,6 +21,7 @@ const RANGES: readonly unknown[] = [
   "fd00:18::/64",
   "10.1.1.7/24",
   "0.0.0.0/0",
+  "::/0",
   "203.0.113.0",
   "x",
   5,
@@ -78,7 +79,7 @@ export function randomWorld(random: Random): OracleWorld {
 
 function randomAllowed(random: Random): AllowedAddresses {
   const list = (): readonly CIDR[] | undefined => pickOne(ALLOWED, random)?.flatMap((text) => parseCIDR(text) ?? []);
-  return { externalIPs: list(), loadBalancerIPs: list() };
+  return { externalIPs: list(), loadBalancerIPs: list(), strictSourceRanges: random() < 0.5 };
 }
 
 /** Put other objects in the place of one or a few, or take them away. */
