@@ -115,6 +115,18 @@ describe("R-15 one ip:port is one endpoint", () => {
     expect(localizedParts(shared, "node1").portEndpoints[0]?.endpoints).toMatchObject([{ nodeName: "node1", isLocal: true }]);
   });
 
+  it("among a node's own entries of one moment the last one counts there too, with its hints, where one table serves all nodes", () => {
+    const store = new Store();
+    store.upsert("Service", rawService("cart", {}));
+    const hinted = (name: string, zone: string): RawObject =>
+      rawSlice("cart", [{ ip: "10.1.1.1", node: "node1", zones: [zone] }], { name, triggered: T1 });
+    for (const raw of [hinted("a", "a"), hinted("b", "b"), on("c", "node2", T2)]) store.upsert("EndpointSlice", raw);
+    const partsAt = (node: string): ServiceParts =>
+      partsFor(store.service("shop/cart") as Service, store.slices("shop/cart"), "IPv4", node) as ServiceParts;
+    const hintsOf = ({ portEndpoints }: ServiceParts): unknown => portEndpoints[0]?.entries.map(({ zoneHints }) => zoneHints);
+    expect([hintsOf(localizedParts(partsAt(""), "node1")), hintsOf(partsAt("node1"))]).toEqual([[["b"]], [["b"]]]);
+  });
+
   it("another port is another endpoint", () => {
     const ports = [
       { name: "http", port: 1 },

@@ -144,7 +144,8 @@ function rivalsOf(groups: readonly (readonly Candidate[])[], chosen: readonly Ca
     if (group.length === 1) continue;
     const { entry: winner } = chosen[index] as Candidate;
     const others = group.filter(({ entry }) => rankOf(entry) === rankOf(winner) && entry.nodeName !== winner.nodeName);
-    for (const { entry } of others.sort((a, b) => (precedes(a, b, "") ? -1 : 1)))
+    // As `precedes` has it: the newest change first, and of equal ones the last.
+    for (const { entry } of others.reverse().sort((a, b) => (b.triggeredMs ?? 0) - (a.triggeredMs ?? 0)))
       if (entry.nodeName !== undefined) rivals.push({ index, entry });
   }
   return rivals.length === 0 ? NO_RIVALS : rivals;
