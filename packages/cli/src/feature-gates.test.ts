@@ -62,7 +62,7 @@ describe("a configuration of kube-proxy 1.37", () => {
   });
 });
 
-describe("AllowServiceExternalIPs", () => {
+describe("R-70 AllowServiceExternalIPs", () => {
   const gate = (isOn: boolean): readonly string[] => ["--feature-gates", `AllowServiceExternalIPs=${isOn}`];
 
   test.each<readonly [name: string, flags: readonly string[], isServed: boolean]>([

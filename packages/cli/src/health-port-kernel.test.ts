@@ -14,7 +14,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(directory, { recursive: true }));
 
-describe("a health check node port on a real host", needs("root", "netns", "nft", "ip"), () => {
+describe("R-51 a health check node port on a real host", needs("root", "netns", "nft", "ip"), () => {
   test.each([
     ["nft", "primary"],
     ["iptables --backend-option variant=nft", "all"],

@@ -119,7 +119,7 @@ test("each address is opened and closed on its own: one that can't be bound leav
   expect([await probe(port), await probe(port, "127.0.0.2")]).toEqual(["closed", "200 weight 1"]);
 });
 
-test("a Service's port answers at those of its load-balancer IPs that the host has, as they come and go, and no other Service's does", async () => {
+test("R-51 a Service's port answers at those of its load-balancer IPs that the host has, as they come and go, and no other Service's does", async () => {
   const log = new ToyLog();
   const state: State = { addresses: ["127.0.0.1"], host: ["127.0.0.1"] };
   const health = make(log, state);
