@@ -2,11 +2,11 @@ import type { RawObject } from "@turnout/core/testing";
 import { ownerOf } from "./world.ts";
 import type { World } from "./world.ts";
 
-/** Fields without which an object isn't one. */
+/** Fields without which an object isn't one, or which the API server always fills. */
 const NEEDED: ReadonlySet<string> = new Set(
   (
     "apiVersion kind metadata name namespace labels kubernetes.io/service-name spec type clusterIP clusterIPs ipFamilies ports protocol port " +
-    "addressType endpoints addresses loadBalancer ingress ip"
+    "addressType endpoints addresses loadBalancer ingress ip sessionAffinityConfig clientIP timeoutSeconds"
   ).split(" "),
 );
 /** Lists of which one entry is needed. */
