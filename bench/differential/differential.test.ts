@@ -160,6 +160,12 @@ describe("a difference in kept flows", () => {
     expect(explainFlows(NFT, taken, server, fates)).toEqual({ rule: "R-43" });
     expect(explainFlows(NFT, { before: SHOP, after: [shop, ...slices("shop", ["pod-2-1"])] }, server, fates)).toBeUndefined();
   });
+
+  it("is permitted where a Service has no endpoint of the family left", () => {
+    const fates = { turnout: ["forgotten"], kubeProxy: ["kept"] } as const;
+    const after = SHOP.filter((object) => object["addressType"] !== "IPv4");
+    expect(explainFlows(NFT, { before: SHOP, after }, server, fates)).toEqual({ rule: "R-43" });
+  });
 });
 
 it("every permitted difference names a rule of docs/rules.md", () => {

@@ -99,7 +99,9 @@ export const PERMITTED_FLOWS: readonly Permitted<FlowDifference>[] = [
     kubeProxy: "leaves flows to node ports of Services without endpoints, and cleans up only with a change of UDP endpoints",
     explains: ({ before, after, question, kubeProxy }) => {
       const [had, has] = [claimantsOf(before, question), claimantsOf(after, question)].map((services) => services.map(ownerOf));
-      return isKept(kubeProxy) && has !== undefined && (had?.join() !== has.join() || has.every((name) => !hasServing(after, name)));
+      return (
+        isKept(kubeProxy) && has !== undefined && (had?.join() !== has.join() || has.every((name) => !hasServing(after, name, question)))
+      );
     },
   },
   {
@@ -137,8 +139,9 @@ function isEndpointElsewhere(objects: readonly RawObject[], address: string): bo
   );
 }
 
-function hasServing(objects: readonly RawObject[], service: string): boolean {
-  const endpoints = objects.filter((object) => ownerOf(object) === service).flatMap((slice) => listIn(slice, "endpoints"));
+function hasServing(objects: readonly RawObject[], service: string, { family }: Question): boolean {
+  const slices = objects.filter((object) => ownerOf(object) === service && object["addressType"] === family);
+  const endpoints = slices.flatMap((slice) => listIn(slice, "endpoints"));
   return endpoints.some((endpoint) => (endpoint as { readonly conditions?: RawObject }).conditions?.["serving"] !== false);
 }
 
