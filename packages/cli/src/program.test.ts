@@ -267,9 +267,19 @@ describe("run", () => {
   });
 
   test("--once fails with the reason", async () => {
-    const { code, err } = await env.run("run", "--source", source(), "--once", "--backend-option", "fail=true", ...flags);
+    const { code, err } = await env.run(
+      "run",
+      "--source",
+      source(),
+      "--once",
+      "--timeout",
+      "1s",
+      "--backend-option",
+      "fail=true",
+      ...flags,
+    );
     expect(code).toBe(1);
-    expect(err).toContain("\nturnout: [tool_failed] the toy refuses\n");
+    expect(err).toContain("\nturnout: [timed_out] not done within 1 s: [tool_failed] the toy refuses: --timeout waits longer\n");
   });
 
   test("an option the backend doesn't know is exit code 2", async () => {
