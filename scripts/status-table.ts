@@ -23,7 +23,7 @@ const VARIANTS: Readonly<Record<string, readonly [string, Readonly<Record<string
   ],
   rejectFromHost: ["refusals concern the host's own packets too", { true: "yes", false: "no" }],
   blockedWithoutEndpoints: ["a source outside the ranges, no endpoints", { drop: "is dropped", reject: "is refused" }],
-  nodePortsOnLoopback: ["node ports on 127.0.0.1", { IPv4: "answer", never: "don't answer" }],
+  nodePortsOnLoopback: ["node ports on 127.0.0.1", { IPv4: "answer", never: "don't answer", TCP: "TCP answers if named" }],
   affinityScope: ["one affinity entry is for", { row: "one service port", address: "one address of a service port" }],
   affinityBy: ["affinity is made of", { memory: "memory with a timeout", address: "the client's address, without a timeout" }],
   nodePortScope: ["node ports answer on", { settings: "the addresses chosen", all: "all own addresses" }],

@@ -15,12 +15,6 @@ export const SKIPS: readonly Skip[] = [
     until: "2027-06-30",
   },
   { match: "\\[Alpha\\]", reason: "needs alpha feature gates, which the cluster leaves off", until: "2027-06-30" },
-  {
-    match: "\\[Feature:LocalhostNodePorts\\]",
-    reason:
-      "node ports on loopback, which kube-proxy has in nftables mode by an alpha feature gate of 1.37, and the cluster leaves that off",
-    until: "2027-03-31",
-  },
   { match: "Ingress|Gateway", reason: "needs an ingress controller; no part of service proxying", until: "2027-06-30" },
   {
     match: "SCTP",

@@ -51,6 +51,8 @@ function isHash(one: Import): boolean {
 
 function isPureImport(file: SourceFile, one: Import): boolean {
   if (isHash(one)) return true;
+  // Types of another package's entry have no effects; neither does that entry's module, which is not loaded.
+  if (one.isTypeOnly && one.specifier.startsWith("@turnout/") && !file.path.startsWith(CORE)) return true;
   const target = targetOf(file, one);
   if (target !== undefined) return !ACTING.test(target) && (!CORE_ACTING.test(target) || file.path.startsWith(`${CORE}testing/`));
   if (one.specifier.startsWith(".")) return true;

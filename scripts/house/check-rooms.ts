@@ -21,8 +21,9 @@ export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly str
   client: {
     gen: [],
     process: [],
+    sockets: [],
     api: ["gen", "process"],
-    daemon: ["api", "process"],
+    daemon: ["api", "process", "sockets"],
   },
   host: {
     exec: [],
@@ -158,7 +159,7 @@ export function checkCircles(files: readonly SourceFile[]): Finding[] {
 
 /** Where programs and importers come in: `exports`, `bin`, and what is started as a process of its own. */
 const DOOR =
-  /^packages\/[^/]+\/src\/(?:index|main|testing\/index|process\/index|backend|daemon\/index|protocol|serve|manifests|agent\/main|first-hour\/main|api-main|(?:testing\/)?(?:iptables|ipset|ipvs|nft)\/index|(?:bpf|survey|nft-statement)\/index|(?:iptables|ipset)\/text\/index|ipvs\/model\/index)\.ts$/;
+  /^packages\/[^/]+\/src\/(?:index|main|testing\/index|process\/index|backend|daemon\/index|sockets\/index|protocol|serve|manifests|agent\/main|first-hour\/main|api-main|(?:testing\/)?(?:iptables|ipset|ipvs|nft)\/index|(?:bpf|survey|nft-statement)\/index|(?:iptables|ipset)\/text\/index|ipvs\/model\/index)\.ts$/;
 
 /** Check that everything published is reached from a door: what only tests reach belongs in `test-support`. Pure. */
 export function checkPublished(files: readonly SourceFile[]): Finding[] {

@@ -21,7 +21,7 @@ const WORLDS: ReadonlySet<string> = new Set([
   "host/src/world.ts",
   "backend-ebpf/src/world.ts",
   "backend-ipvs/src/world.ts",
-  "backend-userspace/src/node-sockets.ts",
+  "client/src/sockets/node-sockets.ts",
   "backend-winkernel/src/world.ts",
 ]);
 

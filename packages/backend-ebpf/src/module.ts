@@ -28,7 +28,7 @@ import { lookAtPins } from "./host-look.ts";
 import { leaveFamily } from "./leftovers.ts";
 import { isNamed, ListUse } from "./list-use.ts";
 import { filledMark, rowId, servingMark } from "./names.ts";
-import { mapMetrics, rowCounts } from "./numbers.ts";
+import { loopbackMetrics, mapMetrics, rowCounts } from "./numbers.ts";
 import { TABLE_OBJECT } from "./nft-table.ts";
 import type { EbpfObject, TableObject } from "./objects.ts";
 import { PacketHost } from "./packet-host.ts";
@@ -64,7 +64,7 @@ export const ebpfModule: BackendModule<EbpfOptions, EbpfFacts, EbpfObject, Step,
     nodePortRejectScope: "nodePortAddresses",
     blockedWithoutEndpoints: "drop",
     affinityScope: "row",
-    nodePortsOnLoopback: "never",
+    nodePortsOnLoopback: "TCP",
     localClients: "sockets",
   },
   nodePortAddressesDefault: NODE_PORT_ADDRESSES,
@@ -318,7 +318,10 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
 
   metrics(): readonly BackendMetric[] {
     const maps = this.#shared.maps.find();
-    return maps === undefined || !this.#isKeeper ? [] : [...mapMetrics(maps), ...this.#carriers.metrics()];
+    if (maps === undefined) return [];
+    const counters = maps.get("counters");
+    const onLoopback = counters === undefined ? [] : loopbackMetrics(counters, this.#family);
+    return this.#isKeeper ? [...mapMetrics(maps), ...this.#carriers.metrics(), ...onLoopback] : onLoopback;
   }
 
   counts(): Promise<ReadonlyMap<string, Counts>> {

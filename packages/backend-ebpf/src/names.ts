@@ -40,6 +40,11 @@ export function rowId(key: string, family: IPFamily): string {
   return hex.slice(0, -1) + (family === "IPv6" ? last | 1 : last & 14).toString(16);
 }
 
+/** Name what is refused on loopback as a row is named: all of it is counted together. */
+export function loopbackId(family: IPFamily): string {
+  return rowId("refused on loopback", family);
+}
+
 /** Tell the family of a row by its name in the maps. */
 export function familyOfRow(id: string): IPFamily {
   return Number.parseInt(id.slice(-1), 16) % 2 === 1 ? "IPv6" : "IPv4";

@@ -1,8 +1,9 @@
 import { objectId } from "@turnout/core/backend";
-import type { BackendMetric, CountName, Counts } from "@turnout/core/backend";
+import type { BackendMetric, CountName, Counts, IPFamily } from "@turnout/core/backend";
 import { sumCounter } from "@turnout/host/bpf";
 import type { BpfMap } from "@turnout/host/bpf";
 import { encodeId, STRUCTS } from "./layout.ts";
+import { loopbackId } from "./names.ts";
 
 /** What programs count of each row, in the contract's words. */
 const COUNTED: Readonly<Record<keyof typeof STRUCTS.counters.fields, CountName>> = {
@@ -27,6 +28,25 @@ export function rowCounts(counters: Pick<BpfMap, "lookup" | "info">, ids: Iterab
     if (counts.length > 0) found.set(objectId({ kind: "counter", key: id, value: true }), Object.fromEntries(counts));
   }
   return found;
+}
+
+/**
+ * Name what was refused on loopback, as kube-proxy does; nothing where node ports are not wanted there. Sockets of SCTP are not seen.
+ * @source kube-proxy pkg/proxy/metrics/metrics.go localhostNodePortRejectedPacketsDescription
+ */
+export function loopbackMetrics(counters: Pick<BpfMap, "lookup" | "info">, family: IPFamily): readonly BackendMetric[] {
+  const value = counters.lookup(encodeId(loopbackId(family)));
+  if (value === undefined) return [];
+  const [offset] = STRUCTS.counters.fields.rejects;
+  return [
+    {
+      name: "kubeproxy_nftables_localhost_nodeport_rejected_packets_total",
+      help: "[ALPHA] Number of packets rejected on localhost NodePorts",
+      kind: "counter",
+      labels: { protocol: "UDP" },
+      value: Number(sumCounter(value, counters.info.valueSize, offset)),
+    },
+  ];
 }
 
 /** Tell how much of the kernel's memory the maps take, and how many elements each may have. */

@@ -4,7 +4,7 @@ import type { ServiceFixture } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
 import { elementsOf } from "./elements.ts";
 import { encodeEndpoint } from "./layout.ts";
-import { familyOfRow } from "./names.ts";
+import { familyOfRow, loopbackId } from "./names.ts";
 import type { EbpfObject, ServiceObject } from "./objects.ts";
 import { listsOf, rangesOf } from "./objects.ts";
 import { parseEbpfOptions } from "./options.ts";
@@ -193,6 +193,8 @@ describe("renderSkeleton", () => {
     expect(keys(["127.0.0.0/8"])).toEqual([
       ...OTHERS,
       'node-address 172.18.0.1 {"hasNodePorts":false,"hasListeners":true}',
+      // What is refused on loopback is counted (R-38).
+      `counter ${loopbackId("IPv4")}`,
       "filled IPv4",
       "serving IPv4",
     ]);

@@ -1,7 +1,7 @@
-import { hostPort } from "@turnout/core/backend";
+import { hostPort, LOOPBACK_ADDRESS, namesLoopback } from "@turnout/core/backend";
 import type { Context, Destination, NodeContext, Origin, ServicePort } from "@turnout/core/backend";
 import { encodeEndpoint, UNSPECIFIED } from "./layout.ts";
-import { listId, NO_LIST, rangesId, rowId } from "./names.ts";
+import { listId, loopbackId, NO_LIST, rangesId, rowId } from "./names.ts";
 import type { Choice, ListObject, MapObject, RangesObject, ServiceObject } from "./objects.ts";
 import type { EbpfFacts, EbpfOptions } from "./options.ts";
 import { isInside, podRangesOf, sortCIDRs } from "./ranges.ts";
@@ -54,7 +54,28 @@ export function renderRow(row: ServicePort, { node }: Context<EbpfFacts>, option
   if (services.length === 0) return [];
   const distinct = new Map([...lists.values()].map((list) => [list.key, list]));
   const counters: readonly MapObject[] = options.counters ? [{ kind: "counter", key: id, value: true }] : [];
-  return [...counters, ...distinct.values(), ...renderRanges(row), ...services];
+  return [...counters, ...distinct.values(), ...renderRanges(row), ...services, ...refusedOnLoopback(row, node)];
+}
+
+/** A node port of UDP where loopback is named: the host's own sockets are refused, and those of pods ask their own loopback (R-38). */
+function refusedOnLoopback(row: ServicePort, { settings }: NodeContext): readonly ServiceObject[] {
+  const { name, family, destinations } = row;
+  if (name.protocol !== "UDP" || !namesLoopback(settings, family)) return [];
+  const reject: Choice = { verdict: "reject", list: NO_LIST, count: 0, masquerade: false };
+  const value = {
+    row: loopbackId(family),
+    ranges: NO_LIST,
+    affinitySeconds: 0,
+    podsPass: true,
+    hostPass: false,
+    isClusterIP: false,
+    pod: reject,
+    host: reject,
+    outside: reject,
+  };
+  return destinations
+    .filter(({ kind }) => kind === "nodePort")
+    .map(({ port }) => ({ kind: "service", key: `${hostPort(LOOPBACK_ADDRESS[family], port)}/UDP`, value }));
 }
 
 /** The key of a destination's element; a node port's has the unspecified address of the family. */

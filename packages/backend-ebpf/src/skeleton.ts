@@ -1,9 +1,10 @@
-import { nodePortAddresses, unusableReason } from "@turnout/core/backend";
+import { namesLoopback, nodePortAddresses, unusableReason } from "@turnout/core/backend";
 import type { Context } from "@turnout/core/backend";
 import { chooseDevices } from "./devices.ts";
 import { deviceKey, HOOKS } from "./hooks.ts";
 import type { ProgramFile } from "./hooks.ts";
 import { UNSPECIFIED } from "./layout.ts";
+import { loopbackId } from "./names.ts";
 import { TABLE_OBJECT } from "./nft-table.ts";
 import type { EbpfFacts } from "./options.ts";
 import type { DeviceObject, EbpfObject } from "./objects.ts";
@@ -24,7 +25,7 @@ export interface SkeletonParts {
 /**
  * Say what is there whatever the services are. Pure.
  *
- * Edges: node ports never answer on loopback (R-37). Where detect-local tells pods by devices there are no pod ranges: these devices have a program of
+ * Edges: node ports never answer on loopback (R-37): the process does where loopback is named, and UDP is refused (R-38). Where detect-local tells pods by devices there are no pod ranges: these devices have a program of
  * their own.
  */
 export function renderSkeleton(context: Context<EbpfFacts>, { isKeeper, programs, isNamedAlone }: SkeletonParts): readonly EbpfObject[] {
@@ -45,6 +46,7 @@ export function renderSkeleton(context: Context<EbpfFacts>, { isKeeper, programs
     ...nodeAddresses.map((key): EbpfObject => {
       return { kind: "node-address", key, value: { hasNodePorts: answering.has(key), hasListeners: listening.includes(key) } };
     }),
+    ...(namesLoopback(settings, family) ? [{ kind: "counter", key: loopbackId(family), value: true } as const] : []),
     { kind: "filled", key: family, value: true },
     { kind: "serving", key: family, value: true },
   ];

@@ -58,7 +58,7 @@ export const ipvsModule: BackendModule<IpvsOptions, IpvsFacts, IpvsObject, Step,
     rejectFromHost: true,
     blockedWithoutEndpoints: "drop",
     affinityScope: "address",
-    nodePortsOnLoopback: "never",
+    nodePortsOnLoopback: "TCP",
     // What masquerades is in sets, what is served in IPVS.
     rowChanges: "inParts",
   },

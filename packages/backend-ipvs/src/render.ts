@@ -1,4 +1,4 @@
-import { hostPort, nodePortAddresses, objectId, parseCIDR, unusableReason } from "@turnout/core/backend";
+import { hostPort, LOOPBACK_ADDRESS, namesLoopback, nodePortAddresses, objectId, parseCIDR, unusableReason } from "@turnout/core/backend";
 import type { Context, Destination, Endpoint, NodeContext, ServicePort } from "@turnout/core/backend";
 import { netEntries, portEntry } from "@turnout/host/ipset/text";
 import { ruleText, toAddress, toPort } from "@turnout/host/iptables/text";
@@ -181,7 +181,9 @@ function nodePortMembers(parts: RowParts, port: number, isUnmarked: boolean): re
     return bases.map((base) => entry(parts, base, String(port)));
   }
   const bases: readonly SetBase[] = ["KUBE-NODE-PORT-SCTP-HASH", ...(isUnmarked ? (["KUBE-NODE-PORT-LOCAL-SCTP-HASH"] as const) : [])];
-  const members = nodePortIPs(parts.node, parts.host.addresses[parts.node.family]).map((ip) => memberOf(parts.row, ip, port));
+  const { family, settings } = parts.node;
+  const refused = namesLoopback(settings, family) ? [LOOPBACK_ADDRESS[family]] : [];
+  const members = [...nodePortIPs(parts.node, parts.host.addresses[family]), ...refused].map((ip) => memberOf(parts.row, ip, port));
   return bases.flatMap((base) => members.map((member) => entry(parts, base, member)));
 }
 

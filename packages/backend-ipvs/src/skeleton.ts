@@ -1,4 +1,5 @@
 import { comment, MARKER_CHAIN, markBit, ruleText, sourcePart, WORDS } from "@turnout/host/iptables/text";
+import { LOOPBACK_ADDRESS, namesLoopback } from "@turnout/core/backend";
 import type { Context, IPFamily, NodeContext } from "@turnout/core/backend";
 import type { ChainObject, JumpsObject, SharedObject, SourcePart } from "@turnout/host/iptables/text";
 import { CANARY, JUMPS, parametersOf, SHARED_CHAINS, TO_CLUSTER, TO_LOCAL } from "./layout.ts";
@@ -180,6 +181,7 @@ function filterChains(node: NodeContext): readonly ChainObject[] {
       ruleText({ target: "DROP" }),
     ]),
     chain("filter KUBE-IPVS-FILTER", [
+      ...refusedOnLoopback(node),
       ruleText({ matches: [NEW, inSet("TURNOUT-DROP", family)], target: "DROP" }),
       ruleText({ matches: [NEW, inSet("TURNOUT-NO-LOCAL", family)], target: "TURNOUT-LOCAL-ONLY" }),
       ...(["KUBE-LOAD-BALANCER", "KUBE-CLUSTER-IP", "KUBE-EXTERNAL-IP", "KUBE-EXTERNAL-IP-LOCAL"] as const).map((base) =>
@@ -192,6 +194,16 @@ function filterChains(node: NodeContext): readonly ChainObject[] {
     ]),
     chain(`filter ${CANARY}`, []),
   ];
+}
+
+/** Node ports of UDP and SCTP where loopback is named: the process answers TCP there (R-38). The rules' counters count. */
+function refusedOnLoopback({ family, settings }: NodeContext): readonly string[] {
+  if (!namesLoopback(settings, family)) return [];
+  const { hostBits, refusal } = WORDS[family];
+  const target = `REJECT --reject-with ${refusal}`;
+  const refused = (protocol: "udp" | "sctp", members: string): string =>
+    ruleText({ destination: `-d ${LOOPBACK_ADDRESS[family]}/${hostBits}`, protocol, matches: [NEW, members], target });
+  return [refused("udp", inSet("KUBE-NODE-PORT-UDP", family, "dst")), refused("sctp", inSet("KUBE-NODE-PORT-SCTP-HASH", family))];
 }
 
 /** The host's own packets go through IPVS before the filter table's OUTPUT, so that comes too late. */

@@ -33,6 +33,8 @@ export class CountedSets implements NftTableSink {
         const service = objectId({ kind: "service", key, value: "" });
         const port = key.slice(key.indexOf(" . ") + 3);
         const id = isKnown(service) ? service : objectId({ kind: "nodeport", key: port, value: "" });
+        // Of a destination that is gone; it is forgotten after a day.
+        if (!isKnown(id)) continue;
         const counts = found.get(id) ?? {};
         // A node port is asked for at several addresses.
         counts[count] = (counts[count] ?? 0) + (counter?.[unit] ?? 0);

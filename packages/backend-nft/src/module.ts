@@ -1,6 +1,7 @@
 import { ALL_CAPABILITIES } from "@turnout/core/backend";
 import type {
   Backend,
+  BackendMetric,
   BackendModule,
   Counts,
   Dataplane,
@@ -21,7 +22,7 @@ import { describeObject } from "./describe.ts";
 import { findLeftovers } from "./leftovers.ts";
 import { lookupObjects } from "./lookup.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
-import { nftMetrics } from "./numbers.ts";
+import { LOOPBACK_QUESTION, loopbackMetrics, nftMetrics } from "./numbers.ts";
 import type { NftObject } from "./objects.ts";
 import { TableObjects } from "./observe.ts";
 import { NFT_OPTIONS, parseNftOptions } from "./options.ts";
@@ -46,7 +47,7 @@ export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transacti
     rejectFromHost: true,
     blockedWithoutEndpoints: "drop",
     affinityScope: "row",
-    nodePortsOnLoopback: "never",
+    nodePortsOnLoopback: "TCP",
   },
   proxyMode: "nftables",
   nodePortAddressesDefault: NODE_PORT_ADDRESSES,
@@ -115,7 +116,10 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
         throw error;
       }
     },
-    metrics: () => nftMetrics(failures, applier.cleanupFailures),
+    async metrics(): Promise<readonly BackendMetric[]> {
+      const parts = await world.netlink.nftParts(nftFamily, TABLE, LOOPBACK_QUESTION);
+      return [...nftMetrics(failures, applier.cleanupFailures), ...loopbackMetrics(parts)];
+    },
     ...(options.counters ? { counts: readCounts } : {}),
     forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => world.netlink.deleteFlows(family, flows, signal),
     tellsDrift: true,

@@ -24,6 +24,12 @@ export const NFT_FAMILY: Readonly<Record<IPFamily, "ip" | "ip6">> = { IPv4: "ip"
 /** Chain that answers with an ICMP port unreachable ("reject" is a keyword of nft). */
 export const REFUSE_CHAIN = "refuse";
 
+/** Chain that refuses node ports of UDP and SCTP on loopback, and counts them by protocol in {@link LOOPBACK_SET} first. */
+export const LOOPBACK_CHAIN = "refuse-on-loopback";
+
+/** The set that chain counts in. */
+export const LOOPBACK_SET = "loopback-rejects";
+
 /** Chain that drops where a policy says so, and counts that first. */
 export const DISCARD_CHAIN = "discard";
 

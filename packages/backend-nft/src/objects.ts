@@ -1,6 +1,6 @@
 import type { Plain } from "@turnout/core/backend";
 import type { NftPartKind } from "@turnout/host/nft-statement";
-import { digest } from "./names.ts";
+import { digest, LOOPBACK_SET } from "./names.ts";
 
 /** The whole table with its maps and sets; its value is the layout's version. */
 export interface TableObject {
@@ -129,6 +129,7 @@ export const SET_NAMES: readonly string[] = [
   ...(["service", "nodeport"] as const).flatMap((kind) => PROTOCOLS.map((protocol) => endpointMap(kind, protocol))),
   "affinity",
   "affinity-endpoints",
+  LOOPBACK_SET,
 ];
 
 const KEY_PARTS: Readonly<Record<string, readonly NftPartKind[]>> = {
@@ -138,6 +139,7 @@ const KEY_PARTS: Readonly<Record<string, readonly NftPartKind[]>> = {
   "nodeport-ips": ["address"],
   hairpin: ["address", "address"],
   "affinity-endpoints": ["number", "number", "number"],
+  [LOOPBACK_SET]: ["protocol"],
 };
 const ENDPOINT_PARTS: readonly NftPartKind[] = ["address", "port", "number"];
 const NODE_PORT_ENDPOINT_PARTS: readonly NftPartKind[] = ["port", "number"];

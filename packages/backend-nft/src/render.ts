@@ -1,5 +1,5 @@
 import { cidrContains, parseCIDR, parseIP, printableName } from "@turnout/core";
-import { hostPort } from "@turnout/core/backend";
+import { hostPort, LOOPBACK_ADDRESS, namesLoopback } from "@turnout/core/backend";
 import type { Context, Destination, ServicePort } from "@turnout/core/backend";
 import {
   atPlaces,
@@ -13,7 +13,7 @@ import {
   wordsOf,
 } from "./chains.ts";
 import type { PickTargets, Words } from "./chains.ts";
-import { fingerprint } from "./names.ts";
+import { fingerprint, LOOPBACK_CHAIN } from "./names.ts";
 import { endpointLocation, largePoolKey, largePoolMap, POOLS, SMALL_POOL_MAX } from "./objects.ts";
 import type { ChainObject, DestinationKind, NftObject, PoolName } from "./objects.ts";
 import type { NftFacts, NftOptions } from "./options.ts";
@@ -85,6 +85,14 @@ function renderDestination(
   if (policy !== undefined) objects.push(policy);
   if (destination.sourceRanges !== undefined) objects.push(sourcesChain(destination.sourceRanges, words));
   objects.push({ kind: where, key, value: { verdict, comment, cluster: ifSmall(used.cluster), local: ifSmall(used.local) } });
+  if (destination.kind === "nodePort" && protocol !== "tcp" && namesLoopback(node.settings, node.family)) {
+    const onLoopback = `${LOOPBACK_ADDRESS[node.family]} . ${key}`;
+    objects.push({
+      kind: "service",
+      key: onLoopback,
+      value: { verdict: `goto ${LOOPBACK_CHAIN}`, comment, cluster: NO_ENDPOINTS, local: NO_ENDPOINTS },
+    });
+  }
   if (destination.kind === "clusterIP") objects.push({ kind: "cluster-ips", key: destination.address, value: true });
   return objects;
 }

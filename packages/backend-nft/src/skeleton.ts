@@ -1,8 +1,8 @@
-import { nodePortAddresses, unusableReason } from "@turnout/core/backend";
+import { namesLoopback, nodePortAddresses, unusableReason } from "@turnout/core/backend";
 import type { Context } from "@turnout/core/backend";
 import { chain, counted, hexBit, wordsOf } from "./chains.ts";
 import { byteRules, countRule, countSetStatements } from "./count-sets.ts";
-import { BYTES_CHAIN, DISCARD_CHAIN, layoutName, OUTSIDE_CHAIN, REFUSE_CHAIN } from "./names.ts";
+import { BYTES_CHAIN, DISCARD_CHAIN, layoutName, LOOPBACK_CHAIN, LOOPBACK_SET, OUTSIDE_CHAIN, REFUSE_CHAIN } from "./names.ts";
 import { endpointMap, PROTOCOLS } from "./objects.ts";
 import type { ChainObject, NftObject } from "./objects.ts";
 import type { NftFacts, NftOptions } from "./options.ts";
@@ -45,7 +45,7 @@ export function renderSkeleton(
 /** kube-proxy's nftables mode answers node ports on the primary address unless told otherwise. @source KEP-3866 */
 export const NODE_PORT_ADDRESSES: readonly string[] = ["primary"];
 
-/** The kernel never answers a node port on loopback. */
+/** The kernel answers no node port on loopback: the process answers TCP there, where loopback is named (R-38). */
 function answeringAddresses({ family, addresses, settings }: Context<NftFacts>["node"], host: NftFacts): "all" | readonly string[] {
   const wanted = settings.nodePortAddresses ?? NODE_PORT_ADDRESSES;
   const chosen = nodePortAddresses({ wanted, family, primary: addresses[0], hostAddresses: host.addresses[family] });
@@ -62,6 +62,9 @@ function skeletonChains(node: Context<NftFacts>["node"], answersOnAll: boolean, 
   const unclaimed = ["ct state new goto unclaimed"];
   return [
     chain(REFUSE_CHAIN, counted("counted-rejects", words, ["reject"])),
+    ...(namesLoopback(node.settings, node.family)
+      ? [chain(LOOPBACK_CHAIN, [`update @${LOOPBACK_SET} { meta l4proto counter }`, `goto ${REFUSE_CHAIN}`])]
+      : []),
     ...(isCounting ? [chain(DISCARD_CHAIN, [countRule("counted-drops", ip), "drop"])] : []),
     ...(isCounting ? [chain(OUTSIDE_CHAIN, [countRule("counted-outside", ip), "drop"])] : []),
     chain("dispatch", [`${destination} vmap @services`, `${nodePort} meta l4proto . th dport vmap @nodeports`]),
@@ -118,6 +121,7 @@ export function tableStatements(family: "ip" | "ip6", layout: string): readonly 
     // A map a protocol: nft adds the match of the protocol a map's type names to the rules that look things up in it.
     ...PROTOCOLS.flatMap((protocol) => (["service", "nodeport"] as const).map((kind) => mapStatement(family, endpointMap(kind, protocol)))),
     set("affinity", `typeof ${family} saddr . ${index} . ${index}; size 1048576; flags dynamic,timeout;`),
+    set(LOOPBACK_SET, "type inet_proto; size 8; flags dynamic;"),
     map("affinity-endpoints", `typeof ${index} . ${index} . ${index} : verdict;`),
     ...(layout === layoutName(true) ? countSetStatements(family) : []),
     `add chain ${family} turnout layout-${layout}`,

@@ -1,13 +1,12 @@
+import { hostViewOf } from "@turnout/client/sockets";
+import type { Fronts, ListenerObject, Traffic } from "@turnout/client/sockets";
 import { hostPort, objectId } from "@turnout/core/backend";
 import type { IPFamily, Lingering, Observed, Outcome, Plan, ProxyError } from "@turnout/core/backend";
 import type { OwnAddresses } from "@turnout/host";
-import { hostViewOf } from "./decide.ts";
-import type { Fronts } from "./fronts.ts";
-import type { AddressObject, ListenerObject, UserspaceObject } from "./objects.ts";
+import type { AddressObject, UserspaceObject } from "./objects.ts";
 import { OWN_DEVICE } from "./objects.ts";
 import type { MapEntry } from "./options.ts";
 import type { Step } from "./plan.ts";
-import type { Traffic } from "./traffic.ts";
 
 /** How often what lingers is looked at. */
 const REVISIT_MS = 2_000;
@@ -19,6 +18,7 @@ export class Applier {
   readonly #traffic: Traffic;
   readonly #fronts: Fronts;
   readonly #own: OwnAddresses;
+  readonly #map: readonly MapEntry[];
   /** What is in force, addresses aside: those are on the host. */
   readonly #inForce = new Map<string, UserspaceObject>();
   /** Addresses of ours that should be there; undefined: there never were any. */
@@ -26,7 +26,8 @@ export class Applier {
   #isApplying = false;
   #hasLookedAtMap = false;
 
-  constructor(traffic: Traffic, fronts: Fronts, own: OwnAddresses) {
+  constructor(traffic: Traffic, fronts: Fronts, own: OwnAddresses, map: readonly MapEntry[]) {
+    this.#map = map;
     this.#traffic = traffic;
     this.#fronts = fronts;
     this.#own = own;
@@ -112,8 +113,8 @@ export class Applier {
   #warnOfUnusedMaps(steps: readonly Step[]): void {
     if (this.#hasLookedAtMap) return;
     this.#hasLookedAtMap = true;
-    const { family, options, world } = this.#traffic;
-    for (const { target } of unusedMaps(options.map, family, steps))
+    const { family, world } = this.#traffic;
+    for (const { target } of unusedMaps(this.#map, family, steps))
       world.log.warn("a map names no service port there is", { map: target, hint: "turnout print shows the service ports of a source" });
   }
 

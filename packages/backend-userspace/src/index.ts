@@ -7,18 +7,9 @@ import { userspaceModule } from "./module.ts";
 
 export { userspaceModule };
 export { OWN_DEVICE } from "./objects.ts";
-export type {
-  AddressObject,
-  HostObject,
-  LeftOutObject,
-  ListenerObject,
-  ListenerRule,
-  ListenerValue,
-  Transport,
-  UserspaceObject,
-} from "./objects.ts";
+export type { AddressObject, HostObject, LeftOutObject, UserspaceObject } from "./objects.ts";
 export type { MapEntry, UserspaceOptions } from "./options.ts";
 export type { Step } from "./plan.ts";
 export type { UserspaceFacts } from "./render.ts";
-export type * from "./sockets.ts";
+export type { UserspaceWorld } from "./world.ts";
 export default userspaceModule;

@@ -1,10 +1,10 @@
+import { createNodeSockets, Fronts, Traffic } from "@turnout/client/sockets";
+import type { Counters } from "@turnout/client/sockets";
 import type { Backend, BackendModule, Capabilities, Dataplane, World } from "@turnout/core/backend";
 import { createLinuxWorld, OwnAddresses, Mutex } from "@turnout/host";
 import type { OwnDevice } from "@turnout/host";
 import { Applier } from "./apply.ts";
 import { mayOwnAddresses, probeUserspace } from "./facts.ts";
-import { Fronts } from "./fronts.ts";
-import { createNodeSockets } from "./node-sockets.ts";
 import type { UserspaceObject } from "./objects.ts";
 import { USERSPACE_OPTIONS, parseUserspaceOptions } from "./options.ts";
 import type { UserspaceOptions } from "./options.ts";
@@ -14,10 +14,8 @@ import { explainPlan, planDelta } from "./plan.ts";
 import type { Step } from "./plan.ts";
 import { NODE_PORT_ADDRESSES, renderRow, renderSkeleton } from "./render.ts";
 import type { UserspaceFacts } from "./render.ts";
-import type { UserspaceWorld } from "./sockets.ts";
-import { Traffic } from "./traffic.ts";
-import type { Counters } from "./traffic.ts";
 import { DriftBell, watchHost } from "./watch.ts";
+import type { UserspaceWorld } from "./world.ts";
 
 const CAPABILITIES: Partial<Capabilities> = {
   IPv4: true,
@@ -47,7 +45,7 @@ export const userspaceModule: BackendModule<UserspaceOptions, UserspaceFacts, Us
     rejectFromHost: true,
     blockedWithoutEndpoints: "reject",
     affinityScope: "row",
-    nodePortsOnLoopback: "never",
+    nodePortsOnLoopback: "TCP",
   },
   nodePortAddressesDefault: NODE_PORT_ADDRESSES,
   // Endpoints cost memory alone: a million are there in 0.7 s, with 0.6 GB.
@@ -100,14 +98,14 @@ interface FamilyParts {
   readonly applier: Applier;
 }
 
-function partsOf(traffic: Traffic, { world, mutex }: Shared): FamilyParts {
+function partsOf(traffic: Traffic, { options, world, mutex }: Shared): FamilyParts {
   const bell = new DriftBell();
   const fronts = new Fronts(traffic, (id) => {
     applier.lose(id);
     bell.ring(`${id} failed; the kernel does not tell whether by another program`);
   });
   const own = new OwnAddresses(world, DEVICE, traffic.family, mutex);
-  const applier = new Applier(traffic, fronts, own);
+  const applier = new Applier(traffic, fronts, own, options.map);
   return { traffic, bell, fronts, own, applier };
 }
 

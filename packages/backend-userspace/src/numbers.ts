@@ -1,6 +1,5 @@
+import type { Fronts, Traffic } from "@turnout/client/sockets";
 import type { BackendMetric } from "@turnout/core/backend";
-import type { Fronts } from "./fronts.ts";
-import type { Traffic } from "./traffic.ts";
 
 /** What this backend counts for operators. */
 export function numbersOf(fronts: Fronts, { seen }: Traffic): readonly BackendMetric[] {

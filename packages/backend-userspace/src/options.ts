@@ -1,4 +1,5 @@
 import { canonicalIP } from "@turnout/core";
+import type { TrafficOptions } from "@turnout/client/sockets";
 import { ProxyError, hostPort, refuseUnknownOptions } from "@turnout/core/backend";
 import type { IPFamily, OptionKinds, Plain, Protocol } from "@turnout/core/backend";
 
@@ -11,24 +12,11 @@ export interface MapEntry {
   readonly local: { readonly ip: string; readonly port: number; readonly family: IPFamily };
 }
 
-/** What this backend can be told. Times in seconds, as typed; 0 stands for no limit where it says so. */
-export interface UserspaceOptions {
+/** What this backend can be told, as typed: where it answers, and how traffic is carried. */
+export interface UserspaceOptions extends TrafficOptions {
   /** Take cluster, external and load-balancer addresses on a device of ours; `auto`: where it is permitted and nothing is mapped. */
   readonly ownAddresses: boolean | "auto";
   readonly map: readonly MapEntry[];
-  /** Endpoints (`ip:port`) that are dialled elsewhere: where the cluster of a file's Services is not here, servers on this host can play it. */
-  readonly endpointMap: ReadonlyMap<string, { readonly ip: string; readonly port: number }>;
-  readonly balance: "random" | "round-robin";
-  /** A connection to an endpoint or on an address that went is cut after this long; 0: it may last. */
-  readonly drainSeconds: number;
-  readonly dialSeconds: number;
-  /** A TCP connection on which nothing moves is closed after this long; 0: it may last. */
-  readonly tcpIdleSeconds: number;
-  readonly udpIdleSeconds: number;
-  /** TCP connections of both families, and of one listener. */
-  readonly maxConnections: number;
-  readonly maxConnectionsPerListener: number;
-  readonly maxUdpSessions: number;
   readonly proxyProtocol: "v1" | "v2" | undefined;
   /** Service ports whose endpoints are told who the client is: `shop/cart:http` or `*`. */
   readonly proxyProtocolFor: readonly string[];

@@ -1,8 +1,9 @@
+import type { ListenerObject, ListenerRule, ListenerValue, Transport } from "@turnout/client/sockets";
 import { printableName } from "@turnout/core";
-import { hostPort, nodePortAddresses, unusableReason } from "@turnout/core/backend";
-import type { Context, Destination, IPFamily, LocalDetector, NodeContext, ServicePort } from "@turnout/core/backend";
+import { hostPort, LOOPBACK_ADDRESS, namesLoopback, nodePortAddresses, unusableReason } from "@turnout/core/backend";
+import type { Context, Destination, IPFamily, LocalDetector, NodeContext, Rule, ServicePort } from "@turnout/core/backend";
 import { OWN_DEVICE } from "./objects.ts";
-import type { HostObject, ListenerObject, ListenerRule, ListenerValue, Transport, UserspaceObject } from "./objects.ts";
+import type { HostObject, UserspaceObject } from "./objects.ts";
 import type { MapEntry, UserspaceOptions } from "./options.ts";
 
 /** What rendering knows of the host. */
@@ -12,6 +13,8 @@ export interface UserspaceFacts {
   /** This process may give the host addresses. */
   readonly canOwnAddresses: boolean;
 }
+
+const REFUSE: Rule = { from: "anyone", to: "reject", masquerade: false };
 
 type Where = Context<UserspaceFacts>;
 
@@ -56,8 +59,12 @@ export function renderRow(row: ServicePort, context: Where, options: UserspaceOp
   for (const { destination, local } of mapped) listen("listener", destination, local.ip, local.port);
   for (const destination of row.destinations) {
     const { kind, address, port } = destination;
-    if (kind === "nodePort") for (const ip of nodePortIps(context)) listen("node-port", destination, ip, port);
-    else if (own.includes(address)) listen("listener", destination, address, port);
+    if (kind === "nodePort") {
+      for (const ip of nodePortIps(context)) listen("node-port", destination, ip, port);
+      // The process answers TCP there, whatever the backend.
+      if (protocol === "UDP" && namesLoopback(context.node.settings, row.family))
+        listen("node-port", { ...destination, rules: [REFUSE] }, LOOPBACK_ADDRESS[row.family], port);
+    } else if (own.includes(address)) listen("listener", destination, address, port);
     else if (isOwning) {
       objects.push({ kind: "address", key: address, value: { device: OWN_DEVICE } });
       listen("listener", destination, address, port);

@@ -47,7 +47,7 @@ test("neither does anything that it loads later: every file of the API, and the 
 
 test("the door of backend processes loads what they need, and gRPC only when a node-state server is asked", async () => {
   const { packages, rooms } = await loadedBy("@turnout/client/daemon");
-  expect(rooms).toEqual(["api", "daemon", "process"]);
+  expect(rooms).toEqual(["api", "daemon", "process", "sockets"]);
   expect(packages).toEqual(expect.arrayContaining(OF_DAEMONS));
   expect(packages.filter((name) => name.startsWith("@grpc") || name.startsWith("@bufbuild"))).toEqual([]);
 });

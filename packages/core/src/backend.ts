@@ -44,5 +44,5 @@ export { tryInHalves } from "./model/halves.ts";
 export { FAMILIES } from "./model/api-objects.ts";
 export type { IPFamily, Protocol } from "./model/api-objects.ts";
 export { ProxyError } from "./model/errors.ts";
-export { nodePortAddresses } from "./model/node-port-addresses.ts";
+export { LOOPBACK_ADDRESS, namesLoopback, nodePortAddresses } from "./model/node-port-addresses.ts";
 export type { Destination, Endpoint, LocalDetector, NodeContext, Origin, Rule, ServicePort, Target } from "./model/rows.ts";

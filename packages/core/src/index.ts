@@ -51,7 +51,7 @@ export { ERROR_CODES, invariant, operatingError } from "./model/errors.ts";
 export type { ErrorCode, ErrorDetails } from "./model/errors.ts";
 export { tryInHalves } from "./model/halves.ts";
 export { serviceHealth } from "./model/health.ts";
-export { NODE_PORT_KEYWORDS } from "./model/node-port-addresses.ts";
+export { LOOPBACK_ADDRESS, namesLoopback, NODE_PORT_KEYWORDS } from "./model/node-port-addresses.ts";
 export { haveManyEndpoints } from "./model/many-endpoints.ts";
 export type { ServiceHealth } from "./model/health.ts";
 export { isDNSName, listedNames, printableName, rowKey } from "./model/names.ts";

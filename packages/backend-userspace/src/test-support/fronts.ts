@@ -1,11 +1,9 @@
 import { RecordingLog, TestClock } from "@turnout/core/testing";
+import { Fronts, hostViewOf, Traffic } from "@turnout/client/sockets";
+import type { ListenerObject, ListenerValue } from "@turnout/client/sockets";
 import { hostPort } from "@turnout/core";
-import { hostViewOf } from "../decide.ts";
-import { Fronts } from "../fronts.ts";
-import type { ListenerObject, ListenerValue } from "../objects.ts";
 import { parseUserspaceOptions } from "../options.ts";
 import { FakeSockets } from "../testing/index.ts";
-import { Traffic } from "../traffic.ts";
 
 /** Fronts on sockets in memory, with all that is to be looked at. */
 export interface FrontStage {

@@ -6,7 +6,7 @@ import { FaultSwitches, STAGE_ADDRESSES } from "@turnout/conformance";
 import { createFakeIp, createFakeLog, createFakeNetlink } from "@turnout/host/testing";
 import type { FakeLinks } from "@turnout/host/testing";
 import { OWN_DEVICE } from "../objects.ts";
-import type { UserspaceWorld } from "../sockets.ts";
+import type { UserspaceWorld } from "../world.ts";
 import { FakeSockets, type Flow as UdpFlow } from "./fake-sockets.ts";
 
 const START_MS = 1_000_000;

@@ -11,7 +11,7 @@ import type {
   Listening,
   SocketAddress,
   Sockets,
-} from "../sockets.ts";
+} from "@turnout/client/sockets";
 
 /** What a fake endpoint does with those that come. */
 export type EndpointBehaviour = "answers" | "refuses" | "is silent";

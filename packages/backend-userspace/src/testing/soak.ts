@@ -8,9 +8,9 @@ import { runInNewContext } from "node:vm";
 import type { BackendMetric, Context, Log, NodeContext, ServicePort, World } from "@turnout/core";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { userspaceModule } from "../module.ts";
-import { createNodeSockets } from "../node-sockets.ts";
+import { createNodeSockets } from "@turnout/client/sockets";
 import type { UserspaceFacts } from "../render.ts";
-import type { UserspaceWorld } from "../sockets.ts";
+import type { UserspaceWorld } from "../world.ts";
 
 /** What a process holds, after its garbage is collected. Bytes. */
 export interface Holdings {

@@ -29,6 +29,7 @@ const SETTINGS: Readonly<Record<keyof NodeSettings, { readonly paths: RegExp; re
   masqueradeBit: { paths: /\.masqueradeBit$/, flag: "--iptables-masquerade-bit" },
   detectLocal: { paths: /^(?:detectLocal|clusterCIDR)/, flag: "--cluster-cidr or --detect-local-mode" },
   nodePortAddresses: { paths: /^nodePortAddresses$/, flag: "--nodeport-addresses" },
+  localhostNodePorts: { paths: /^(?:featureGates|iptables\.localhostNodePorts)$/, flag: "--feature-gates" },
 };
 
 /** What people call the settings that are absent where nobody said them. */

@@ -15,6 +15,8 @@ export interface OracleNode {
   readonly allAddresses: ReadonlySet<string>;
   /** Addresses node ports answer on. */
   readonly nodePortAddresses: ReadonlySet<string>;
+  /** The loopback address on which the process answers node ports of TCP, and the backend refuses those of UDP and SCTP. */
+  readonly loopbackNodePort: string | undefined;
   readonly serviceRanges: readonly CIDR[];
   /** Where the node's pods are, as the API says. */
   readonly podCIDRs: readonly CIDR[];
@@ -33,6 +35,7 @@ export function readNode(world: OracleWorld, family: IPFamily): OracleNode {
     hostAddresses: new Set(world.hostAddresses[family]),
     allAddresses: new Set([...world.hostAddresses[family], ...(primary === undefined ? [] : [primary]), ...nodeAddresses(raw, family)]),
     nodePortAddresses: new Set(nodePortAddresses(world, family, primary)),
+    loopbackNodePort: loopbackNodePort(world, family),
     serviceRanges: objectsOf(world.objects, "ServiceCIDR").flatMap((object) => rangesOf(listAt(object, "spec", "cidrs"), family)),
     podCIDRs: rangesOf(podRanges(raw), family),
     isFromPod: podTest(world, family, podRanges(raw)),
@@ -61,6 +64,15 @@ function podRanges(raw: unknown): readonly unknown[] {
 function canonicalOf(text: unknown, family: IPFamily): string | undefined {
   const ip = typeof text === "string" ? canonicalIP(text) : undefined;
   return ip?.family === family ? ip.text : undefined;
+}
+
+/** Rule R-38: loopback has to be named, by the word or by a range of its own. */
+function loopbackNodePort({ settings, variants }: OracleWorld, family: IPFamily): string | undefined {
+  const [address, whole] = family === "IPv4" ? ["127.0.0.1", "127.0.0.0/8"] : ["::1", "::1/128"];
+  const named = (settings.nodePortAddresses ?? []).map((word) => (word === "localhost" ? whole : word));
+  const [loopback] = rangesOf([whole], family);
+  const isNamed = rangesOf(named, family).some((range) => loopback !== undefined && contains(loopback, range) && isIn(address, [range]));
+  return variants.nodePortsOnLoopback === "TCP" && settings.localhostNodePorts !== false && isNamed ? address : undefined;
 }
 
 /** Rules; loopback answers only where the backend has it so, and never over IPv6. */

@@ -10,6 +10,7 @@ import {
   CLUSTER_IP,
   EXTERNAL_IP,
   fate,
+  fateOf,
   GONE,
   HERE,
   LEAVING,
@@ -344,6 +345,29 @@ describe("variants", () => {
     const world = variants(settings(web(), { nodePortAddresses: ["all"] }), { nodePortsOnLoopback: "IPv4" });
     expect(fate(world, "host", "127.0.0.1 30080")).toBe("10.1.1.1* 10.1.2.1*");
     expect(fate(settings(world, { nodePortAddresses: ["primary"] }), "host", "127.0.0.1 30080")).toBe("pass");
+  });
+});
+
+describe("R-38 node ports on loopback by the process", () => {
+  const ask = (protocol: "TCP" | "UDP", nodePortAddresses: readonly string[], more: Partial<NodeSettings> = {}): string => {
+    const world = settings(web({ ports: [{ port: 80, nodePort: 30080, protocol }] }), { nodePortAddresses, ...more });
+    return fateOf(variants(world, { nodePortsOnLoopback: "TCP" }), packetOf("host", "127.0.0.1 30080", { protocol }));
+  };
+
+  it.each([
+    [["localhost"], "reject"],
+    [["primary", "127.0.0.1/32"], "reject"],
+    [["all", "127.0.0.0/8"], "reject"],
+    [["all"], "pass"],
+    [["127.0.0.5/32"], "pass"],
+    [["primary"], "pass"],
+    [["126.0.0.0/7"], "pass"],
+  ])("%j: TCP is left to the process, UDP is %s", (addresses, udp) => {
+    expect([ask("TCP", addresses), ask("UDP", addresses)]).toEqual(["pass", udp]);
+  });
+
+  it("can be turned off", () => {
+    expect(ask("UDP", ["localhost"], { localhostNodePorts: false })).toBe("pass");
   });
 });
 

@@ -94,6 +94,11 @@ function verdictOnNobodys(world: OracleWorld, scene: Scene, packet: Packet): Ver
   if (node.hostAddresses.has(packet.destination)) {
     const row = scene.nodePortOwner(packet);
     if (row === undefined) return { is: "pass", because: [] };
+    if (node.loopbackNodePort === packet.destination) {
+      // TCP is the process's, which is a program of the host; what is served at sockets sees none of SCTP.
+      const isLeft = packet.protocol === "TCP" || (packet.protocol === "SCTP" && variants.localClients === "sockets");
+      return { is: isLeft ? "pass" : "reject", because: ["R-38"] };
+    }
     const { cluster, local } = scene.poolsOf(row);
     if (variants.nodePortRejectScope === "nodePortAddresses") return { is: "pass", because: ["R-37"] };
     if (!cluster.hasUsable) return { is: "reject", because: ["R-29", "R-37"] };

@@ -21,6 +21,7 @@ const CHOICES: readonly (readonly [string, readonly string[], string, string])[]
   ["all, by a range of everything among others", ["192.0.2.0/24", "0.0.0.0/0", "fd00:192::/64", "::/0"], served, served],
   ["none that the node has", ["203.0.113.0/24", "fd00:203::/64"], "untouched", "untouched"],
   ["loopback alone", ["localhost"], "untouched", "untouched"],
+  ["the primary address and loopback", ["primary", "127.0.0.0/8", "::1/128"], served, "untouched"],
 ];
 
 /** Node ports: the addresses that answer them. */

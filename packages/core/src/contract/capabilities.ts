@@ -113,8 +113,12 @@ export interface Variants {
   readonly blockedWithoutEndpoints: "drop" | "reject";
   /** What one affinity entry is for: a whole row, or at least one of its addresses. Default: `row`. */
   readonly affinityScope: "row" | "address";
-  /** Whether node ports answer the host itself on 127.0.0.1, where the node-port addresses hold it; no kernel can on ::1. Default: `never`. */
-  readonly nodePortsOnLoopback: "never" | "IPv4";
+  /**
+   * Whether node ports answer the host itself on loopback. `IPv4`: on 127.0.0.1, where the node-port addresses contain it; no kernel can on ::1. `TCP`: on
+   * 127.0.0.1 and ::1, where {@link namesLoopback} holds: the process that runs the backend answers TCP there, so the backend leaves TCP to the host, and
+   * it refuses UDP and SCTP. Default: `never`.
+   */
+  readonly nodePortsOnLoopback: "never" | "IPv4" | "TCP";
   /**
    * Where all servers of a packet change, and with them whether they see its source: both at once, or one after the other, so that for a moment
    * a server may see the other source. Default: `atOnce`.
@@ -147,7 +151,7 @@ export const VARIANT_VALUES: { readonly [Name in keyof Variants]: readonly [Vari
   rejectFromHost: [true, false],
   blockedWithoutEndpoints: ["drop", "reject"],
   affinityScope: ["row", "address"],
-  nodePortsOnLoopback: ["never", "IPv4"],
+  nodePortsOnLoopback: ["never", "IPv4", "TCP"],
   rowChanges: ["atOnce", "inParts"],
   localClients: ["packets", "sockets"],
   nodePortScope: ["settings", "all"],

@@ -25,7 +25,7 @@ export function hitOf(state: ExplainedState, packet: Pick<AskedPacket, "destinat
 /** Tell whether node ports answer on an address of this host (R-37). Pure. */
 export function answersNodePorts(state: ExplainedState, address: string): boolean {
   const { hostAddresses, variants, node } = state;
-  const isOff = isLoopback(address) && (node.family === "IPv6" || variants.nodePortsOnLoopback === "never");
+  const isOff = isLoopback(address) && variants.nodePortsOnLoopback !== node.family;
   const isHosts = hostAddresses.includes(address) || (address.startsWith("127.") && hostAddresses.includes("127.0.0.1"));
   const chosen = nodePortAddressesOf(state);
   return isHosts && !isOff && (chosen === "all" || variants.nodePortScope === "all" || chosen.includes(address));

@@ -206,7 +206,8 @@ function nodePortCauses(state: ExplainedState, packet: AskedPacket): readonly Ca
   const is = `${port} is the node port of Service ${printableName(row.name)}`;
   if (isLoopback(destination)) {
     const says = `${is}, and node ports don't answer on ${destination} (R-37)`;
-    return [{ id: "node_port_loopback", says, mend: `ask an address of the node: ${answering(state)}` }];
+    const byProcess = state.variants.nodePortsOnLoopback === "TCP" ? ", or add localhost to nodePortAddresses (TCP only)" : "";
+    return [{ id: "node_port_loopback", says, mend: `ask an address of the node: ${answering(state)}${byProcess}` }];
   }
   const says = isHosts
     ? `${is}, and node ports don't answer on ${destination}: those that do: ${answering(state)} (R-37)`

@@ -5,6 +5,7 @@ import type { Cause, Fate, FateEndpoint, Step } from "./answer.ts";
 import { emptyPoolCauses, hintCauses, sourceRangeCause } from "./empty-pools.ts";
 import { decidingRule, detectorText, hitOf, isAtSocket, isFromHost, isFromPod, isWithin } from "./hit.ts";
 import type { Hit } from "./hit.ts";
+import { loopbackAnswer } from "./loopback.ts";
 import { contestedCauses, missCauses } from "./near-misses.ts";
 import { UNKNOWN_DEVICE } from "./question.ts";
 import { nodeFindings } from "./node-causes.ts";
@@ -49,6 +50,12 @@ export function walkPacket(state: ExplainedState, packet: AskedPacket): Walk {
       causes: [cause],
       notes: [],
     };
+  }
+  const onLoopback = loopbackAnswer(state, packet);
+  if (onLoopback !== undefined) {
+    const { step, ...answer } = onLoopback;
+    const says = `${targetText(packet)} is the node port of Service ${printableName(answer.hit.row.name)}, on loopback`;
+    return { ...answer, steps: [sender, { says }, step], notes: [] };
   }
   const hit = hitOf(state, packet);
   if (hit === undefined) return walkMiss(state, packet, sender);

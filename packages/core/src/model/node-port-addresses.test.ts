@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { nodePortAddresses } from "./node-port-addresses.ts";
+import { namesLoopback, nodePortAddresses } from "./node-port-addresses.ts";
 
 const HOST = ["127.0.0.1", "172.18.0.2", "10.0.0.7", "10.0.0.7"];
 
@@ -24,4 +24,22 @@ test.each([
   ["primary", ["primary"], ["fd00::2"]],
 ])("R-37, R-38 IPv6: %s", (_name, wanted, expected) => {
   expect(nodePortAddresses({ wanted, family: "IPv6", primary: "fd00::2", hostAddresses: ["::1", "fd00::2"] })).toEqual(expected);
+});
+
+test.each<[readonly string[] | undefined, boolean, boolean]>([
+  [undefined, false, false],
+  [["primary"], false, false],
+  [["all"], false, false],
+  [["0.0.0.0/0", "::/0", "126.0.0.0/7"], false, false],
+  [["localhost"], true, true],
+  [["primary", "localhost"], true, true],
+  [["all", "127.0.0.0/8"], true, false],
+  [["127.0.0.1/32"], true, false],
+  [["127.0.0.5/32"], false, false],
+  [["::1/128"], false, true],
+])("%j names loopback of IPv4: %s, of IPv6: %s", (wanted, v4, v6) => {
+  const named = (more = {}): readonly boolean[] =>
+    (["IPv4", "IPv6"] as const).map((family) => namesLoopback({ nodePortAddresses: wanted, ...more }, family));
+  expect(named()).toEqual([v4, v6]);
+  expect(named({ localhostNodePorts: false })).toEqual([false, false]);
 });

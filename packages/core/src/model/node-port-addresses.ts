@@ -1,5 +1,6 @@
 import { cidrContains, parseCIDR, parseIP } from "./addresses.ts";
 import type { IPFamily } from "./api-objects.ts";
+import type { NodeSettings } from "./rows.ts";
 
 /** Words that stand for addresses among those that node ports answer on. */
 export const NODE_PORT_KEYWORDS: ReadonlySet<string> = new Set(["primary", "localhost", "all"]);
@@ -37,6 +38,30 @@ export function nodePortAddresses(choice: NodePortChoice): "all" | readonly stri
     return ip !== undefined && cidrs.some((cidr) => cidrContains(cidr, ip));
   });
   return [...new Set(chosen)].sort();
+}
+
+/** Where node ports answer on loopback, if they do. */
+export const LOOPBACK_ADDRESS: Readonly<Record<IPFamily, string>> = { IPv4: "127.0.0.1", IPv6: "::1" };
+
+/**
+ * Tell whether the settings name loopback as an address of node ports in one family, not only as a part of all addresses. Pure.
+ *
+ * Edges: a range within loopback counts if 127.0.0.1 is in it, which is what answers.
+ * @source kube-proxy util/nodeport_addresses.go ContainsExplicitLoopback; KEP-6032; rule R-38
+ */
+export function namesLoopback(
+  { nodePortAddresses: wanted = [], localhostNodePorts }: Pick<NodeSettings, "nodePortAddresses" | "localhostNodePorts">,
+  family: IPFamily,
+): boolean {
+  const loopback = parseIP(LOOPBACK_ADDRESS[family]);
+  const shortest = Number(LOCALHOST[family].slice(LOCALHOST[family].indexOf("/") + 1));
+  return (
+    localhostNodePorts !== false &&
+    wanted.some((entry) => {
+      const cidr = parseCIDR(entry === "localhost" ? LOCALHOST[family] : entry);
+      return loopback !== undefined && cidr !== undefined && cidr.prefixLength >= shortest && cidrContains(cidr, loopback);
+    })
+  );
 }
 
 function keyword(entry: string, { family, primary }: NodePortChoice): readonly string[] {

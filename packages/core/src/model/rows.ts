@@ -124,6 +124,8 @@ export interface NodeSettings {
   readonly detectLocal: DetectLocal;
   /** CIDRs and the keywords `primary`, `localhost`, `all`; undefined: the backend's default. */
   readonly nodePortAddresses: readonly string[] | undefined;
+  /** `false`: node ports do not answer on loopback although `nodePortAddresses` names it; absent: they do, where the backend says so (R-38). */
+  readonly localhostNodePorts?: boolean;
 }
 
 /** detectLocalMode with its data, both families. */

@@ -22,10 +22,9 @@ describe('mode "" where nothing names a backend', () => {
   test.each([NFT, { ...NFT, name: "ebpf", proxyMode: "ebpf" }])("has iptables' section: $name", (backend) => {
     const config = configure(backend, UNNAMED, SECTIONS);
     expect(config).toMatchObject({
-      settings: { masqueradeAll: true, masqueradeBit: 17, nodePortAddresses: ["0.0.0.0/0", "::/0"] },
+      settings: { masqueradeAll: true, masqueradeBit: 17, nodePortAddresses: ["0.0.0.0/0", "::/0"], localhostNodePorts: false },
       syncPeriodMs: 45_000,
       minSyncPeriodMs: 1_000,
-      localhostNodePorts: false,
       backendOptions: {},
     });
     expect(config.warnings).toEqual([
@@ -37,7 +36,6 @@ describe('mode "" where nothing names a backend', () => {
     for (const body of [undefined, "mode: ''\nclusterCIDR: 10.244.0.0/16\n"])
       expect(configure(NFT, UNNAMED, body)).toMatchObject({
         settings: { nodePortAddresses: ["0.0.0.0/0", "::/0", "127.0.0.0/8"], masqueradeBit: 14 },
-        localhostNodePorts: true,
         warnings: [],
       });
     expect(configure(NFT, UNNAMED).configz["kubeproxy.config.k8s.io"]).toMatchObject({
@@ -69,9 +67,8 @@ describe('mode "" where nothing names a backend', () => {
     } as const;
     const config = configure(NFT, UNNAMED, undefined, flags);
     expect(config).toMatchObject({
-      settings: { masqueradeAll: true, masqueradeBit: 3 },
+      settings: { masqueradeAll: true, masqueradeBit: 3, localhostNodePorts: false },
       syncPeriodMs: 5_000,
-      localhostNodePorts: false,
       warnings: [],
     });
   });

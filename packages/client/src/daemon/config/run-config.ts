@@ -36,8 +36,6 @@ export interface RunConfig extends ServerAddresses, InsightSettings {
   readonly allowedAddresses: AllowedAddresses;
   /** Neither a flag nor a gate says whether externalIPs are served: the cluster's version does. */
   readonly followsClusterVersion: boolean;
-  /** Whether node ports may be served on loopback addresses that {@link NodeSettings.nodePortAddresses} names. */
-  readonly localhostNodePorts: boolean;
   readonly kubeconfig: string | undefined;
   readonly master: string | undefined;
   readonly backendOptions: Readonly<Record<string, Plain>>;
@@ -104,6 +102,7 @@ export function runConfig(loaded: LoadedConfig, backend: ConfiguredBackend, foun
       masqueradeBit,
       detectLocal: detectLocal(values, loaded),
       nodePortAddresses: nonEmpty(values.nodePortAddresses),
+      ...(servesLoopback(values, proxyMode, isUnnamed) ? {} : { localhostNodePorts: false }),
     }),
     hostSettings: hostSettings(values),
     bindAddress: specificAddress(values.bindAddress),
@@ -120,7 +119,6 @@ export function runConfig(loaded: LoadedConfig, backend: ConfiguredBackend, foun
     configFile: loaded.input.file,
     repairsOnNotice: isFeatureOn("TurnoutRepairOnNotice", loaded),
     proxyMode,
-    localhostNodePorts: servesLoopback(values, proxyMode, isUnnamed),
     isProfiled: values.enableProfiling,
     features: gateStates(values.featureGates),
     hasStatusz: isGateOn("ComponentStatusz", values.featureGates),

@@ -8,6 +8,7 @@ import { type FamilyMetrics } from "./family-metrics.ts";
 import { registerFlows } from "./flow-metrics.ts";
 import { registerHeard } from "./heard-metrics.ts";
 import { registerIssues } from "./issue-metrics.ts";
+import { registerLoopback, type LoopbackMetrics } from "./loopback-metrics.ts";
 import type { MetricSet } from "./metric-set.ts";
 import { registerObjects } from "./object-metrics.ts";
 import { registerOthers } from "./other-proxy-metrics.ts";
@@ -60,6 +61,9 @@ export class Metrics implements SyncObserver {
 
   /** Note in how many dataplanes another service proxy has rules in force beside a family's. */
   readonly otherProxies: (family: IPFamily, count: number) => void;
+
+  /** Hears of the node ports that this process answers on loopback. */
+  readonly loopback: LoopbackMetrics = registerLoopback(this.#set);
 
   /** Hears what the client of the API server does. */
   readonly restClient: RestClientMetrics;

@@ -16,6 +16,7 @@ import {
   type LeftObjects,
   type ProxyError,
   type SyncObserver,
+  type Variants,
   type World,
 } from "@turnout/core";
 import type { RunConfig } from "../config/run-config.ts";
@@ -26,6 +27,7 @@ import { GuardedFeed, countForRows } from "../feed/guarded-feed.ts";
 import type { SyncProgress } from "../health/health.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { FormerProxies } from "./former-proxies.ts";
+import { loopbackNodePorts, type LoopbackNodePorts } from "./loopback-node-ports.ts";
 import { watchHost } from "./host-watch.ts";
 import type { LeftoverOptions, ToldCauses } from "./leftovers.ts";
 import { NodeFeed } from "../feed/node-feed.ts";
@@ -43,6 +45,8 @@ export interface FamilyParts<H, K extends KernelObject, S> {
   readonly backend: Backend<H, K, S>;
   /** What it can do on this host. */
   readonly capabilities: Capabilities;
+  /** How it behaves on this host. */
+  readonly variants: Variants;
   readonly family: IPFamily;
   readonly feed: Feed;
   readonly host: H;
@@ -85,6 +89,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
   readonly #guard: GuardedFeed | undefined;
   readonly #loop: SyncLoop<H, K, S>;
   readonly #health: ServiceHealthServers;
+  readonly #loopback: LoopbackNodePorts | undefined;
   readonly #startedMs: number;
   readonly #firstSync = Promise.withResolvers<void>();
   readonly #formerProxies: FormerProxies;
@@ -117,6 +122,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
       addresses: () => Promise.resolve(this.#addresses()),
       onListenError: (service, port, error) => parts.onEvent?.(closedHealthPortEvent(config.nodeName, { service, port, family, error })),
     });
+    const isLasting = dryRun === undefined && !parts.isOnce;
+    this.#loopback = isLasting ? loopbackNodePorts(config.settings, parts.variants, this.#loopbackOptions()) : undefined;
     this.#formerProxies = new FormerProxies({
       ...parts,
       isDryRun: dryRun !== undefined,
@@ -217,8 +224,20 @@ export class FamilyRun<H, K extends KernelObject, S> {
     try {
       await Promise.all([this.#loop.run(signal), this.#followHost(signal)]);
     } finally {
-      await this.#health.close();
+      await Promise.all([this.#health.close(), this.#loopback?.close()]);
     }
+  }
+
+  #loopbackOptions(): Parameters<typeof loopbackNodePorts>[2] {
+    const { family, metrics, world } = this.#parts;
+    return {
+      family,
+      clock: world.clock,
+      log: world.log,
+      rows: () => this.#loop.rows,
+      onListeners: (count) => metrics.loopback.listeners(family, count),
+      onFailure: () => metrics.loopback.failed(family),
+    };
   }
 
   #guardFor(states: FamilyStates): GuardedFeed {
@@ -286,6 +305,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
         metrics.queued(event);
         this.#changeSets += 1;
         this.#latencies.queued(event.atMs);
+        this.#loopback?.note(event.changes);
         if (config.hasWebPage) changes.note(event.changes, this.#loop.rows, event.atMs);
         // Asked here and not after the sync: the feed may be a change set ahead of what was synced.
         if (this.#feed.consumeHealthTouched()) this.#isHealthDue = true;
@@ -310,6 +330,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
         this.#hasSynced = true;
         this.#firstSync.resolve();
         this.#pacer?.synced(event);
+        void this.#loopback?.sync();
         if (this.#parts.dryRun !== undefined || !this.#isHealthDue) return;
         this.#isHealthDue = false;
         void this.#health.sync(serviceHealth(this.#loop.rows.values()));

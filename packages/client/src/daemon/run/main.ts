@@ -167,7 +167,7 @@ function checkHost<H>(name: string, { problems, warnings, versions }: ProbedHost
 function openFamilies<H, K extends KernelObject, S>(
   module: BackendModule<unknown, H, K, S>,
   dataplane: Dataplane<H, K, S>,
-  { facts: host, capabilities }: ProbedHost<H>,
+  { facts: host, capabilities, variants }: ProbedHost<H>,
   options: RunOptions & Required<Pick<RunOptions, "report">> & { readonly changes: RecentChanges },
   signal: AbortSignal,
 ): readonly FamilyRun<H, K, S>[] {
@@ -190,6 +190,7 @@ function openFamilies<H, K extends KernelObject, S>(
           module,
           backend,
           capabilities,
+          variants,
           family,
           feed,
           host,

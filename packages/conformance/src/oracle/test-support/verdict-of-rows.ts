@@ -62,7 +62,7 @@ export function hitOf(
 function answersNodePorts({ node, hostAddresses, nodePortAddressesDefault, variants }: RowsWorld, address: string): boolean {
   const wanted = node.settings.nodePortAddresses ?? nodePortAddressesDefault;
   const chosen = nodePortAddresses({ wanted, family: node.family, primary: node.addresses[0], hostAddresses });
-  const isOff = isLoopback(address) && (node.family === "IPv6" || variants.nodePortsOnLoopback === "never");
+  const isOff = isLoopback(address) && variants.nodePortsOnLoopback !== node.family;
   return hostAddresses.includes(address) && !isOff && (chosen === "all" || variants.nodePortScope === "all" || chosen.includes(address));
 }
 

@@ -78,7 +78,8 @@ function parseElement(reader: TokenReader): ElementSyntax {
   for (;;) {
     if (reader.accept("comment")) comment = parseComment(reader);
     else if (reader.accept("timeout")) timeoutMs = parseTimeMs(reader);
-    else break;
+    // Taken, and nothing is counted: the fake has no traffic to count.
+    else if (!reader.accept("counter")) break;
   }
   const span = reader.since(start);
   const data = reader.accept(":") ? (parseVerdict(reader) ?? parseConcat(reader)) : undefined;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { choose, fateOf, hostViewOf, policyOf } from "./decide.ts";
 import type { Fate } from "./decide.ts";
-import type { ListenerRule, ListenerValue } from "./objects.ts";
+import type { ListenerRule, ListenerValue } from "./listeners.ts";
 
 const HOST = hostViewOf({ addresses: ["172.18.0.1", "fd00:18::1"], pods: ["10.1.0.0/16", "fd00:1::/32"] });
 const CLUSTER = ["10.1.1.1:8080", "10.1.2.1:8080"];

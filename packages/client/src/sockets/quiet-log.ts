@@ -1,4 +1,4 @@
-import type { Log } from "@turnout/core/backend";
+import type { Log } from "@turnout/core";
 
 const EVERY_MS = 60_000;
 const SUBJECTS_MAX = 1_000;

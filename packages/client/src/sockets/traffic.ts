@@ -1,9 +1,25 @@
-import type { IPFamily } from "@turnout/core/backend";
+import type { IPFamily } from "@turnout/core";
 import { AffinityTable } from "./affinity.ts";
 import type { HostView } from "./decide.ts";
-import type { UserspaceOptions } from "./options.ts";
 import { QuietLog } from "./quiet-log.ts";
 import type { TrafficWorld } from "./sockets.ts";
+
+/** How traffic is carried. Times in seconds. */
+export interface TrafficOptions {
+  /** Endpoints (`ip:port`) that are dialled elsewhere. */
+  readonly endpointMap: ReadonlyMap<string, { readonly ip: string; readonly port: number }>;
+  readonly balance: "random" | "round-robin";
+  /** A connection to an endpoint or on an address that went is cut after this long; 0: it may last. */
+  readonly drainSeconds: number;
+  readonly dialSeconds: number;
+  /** A TCP connection on which nothing moves is closed after this long; 0: it may last. */
+  readonly tcpIdleSeconds: number;
+  readonly udpIdleSeconds: number;
+  /** TCP connections of all that share {@link Counters}, and of one listener. */
+  readonly maxConnections: number;
+  readonly maxConnectionsPerListener: number;
+  readonly maxUdpSessions: number;
+}
 
 /** What both families share: limits concern the process. */
 export interface Counters {
@@ -24,7 +40,7 @@ export interface Seen {
 export class Traffic {
   readonly family: IPFamily;
   readonly world: TrafficWorld;
-  readonly options: UserspaceOptions;
+  readonly options: TrafficOptions;
   readonly counters: Counters;
   readonly affinity: AffinityTable;
   readonly log: QuietLog;
@@ -32,7 +48,7 @@ export class Traffic {
   /** How clients are told apart; nobody is anything before it is known. */
   host: HostView = { addresses: new Set(), pods: [] };
 
-  constructor(family: IPFamily, world: TrafficWorld, options: UserspaceOptions, counters: Counters) {
+  constructor(family: IPFamily, world: TrafficWorld, options: TrafficOptions, counters: Counters) {
     this.family = family;
     this.world = world;
     this.options = options;

@@ -1,4 +1,4 @@
-import { hostPort } from "@turnout/core/backend";
+import { hostPort } from "@turnout/core";
 import { choose, fateOf } from "./decide.ts";
 import type { Client, Endpoint, Policy } from "./decide.ts";
 import { proxyHeader } from "./proxy-protocol.ts";

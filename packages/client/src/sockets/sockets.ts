@@ -1,5 +1,4 @@
-import type { Clock } from "@turnout/core/backend";
-import type { LinuxWorld } from "@turnout/host";
+import type { Clock, Log } from "@turnout/core";
 
 /** One end of a socket; canonical address. */
 export interface SocketAddress {
@@ -79,7 +78,7 @@ export interface DatagramFlow {
   close(): void;
 }
 
-/** All this backend does with sockets. */
+/** All that is done with sockets. */
 export interface Sockets {
   listen(at: SocketAddress, onClient: (stream: ClientStream) => void, onFailure: (error: Error) => void): Listening;
   dial(to: SocketAddress, timeoutMs: number, events: DialEvents): EndpointStream;
@@ -89,14 +88,11 @@ export interface Sockets {
   connect(to: SocketAddress, events: DatagramEvents): DatagramFlow;
 }
 
-/** What this backend touches. */
-export interface UserspaceWorld extends LinuxWorld {
+/** What the parts that carry traffic work with. */
+export interface TrafficWorld {
   readonly sockets: Sockets;
   /** In [0, 1). */
   readonly random: () => number;
-  /** Whether this process may give the host addresses. */
-  readonly canOwnAddresses: () => Promise<boolean>;
+  readonly log: Log;
+  readonly clock: Clock;
 }
-
-/** What the parts that carry traffic work with. */
-export type TrafficWorld = Pick<UserspaceWorld, "sockets" | "random" | "log"> & { readonly clock: Clock };

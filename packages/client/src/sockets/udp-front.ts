@@ -1,5 +1,5 @@
-import { hostPort } from "@turnout/core/backend";
-import type { FlowFilter } from "@turnout/core/backend";
+import { hostPort } from "@turnout/core";
+import type { FlowFilter } from "@turnout/core";
 import { choose, fateOf } from "./decide.ts";
 import type { Endpoint, Policy } from "./decide.ts";
 import type { DatagramFlow, DatagramPort, SocketAddress } from "./sockets.ts";

@@ -1,4 +1,4 @@
-import { ProxyError } from "@turnout/core/backend";
+import { ProxyError } from "@turnout/core";
 
 const KNOWN: Readonly<
   Record<string, { readonly code: "already_exists" | "permission_denied" | "tool_failed"; readonly what: string; readonly hint: string }>

@@ -1,7 +1,6 @@
 import { cidrContains, parseCIDR, parseIP } from "@turnout/core";
-import type { CIDR, IP } from "@turnout/core";
-import type { Origin } from "@turnout/core/backend";
-import type { HostObject, ListenerValue } from "./objects.ts";
+import type { CIDR, IP, Origin } from "@turnout/core";
+import type { ListenerValue } from "./listeners.ts";
 
 /** An endpoint, ready to be dialled. */
 export interface Endpoint {
@@ -52,7 +51,7 @@ export function policyOf(value: ListenerValue): Policy {
 }
 
 /** Make what is known of the host ready. Pure. */
-export function hostViewOf({ addresses, pods }: HostObject["value"]): HostView {
+export function hostViewOf({ addresses, pods }: { readonly addresses: readonly string[]; readonly pods: readonly string[] }): HostView {
   return { addresses: new Set(addresses), pods: pods.flatMap((text) => parseCIDR(text) ?? []) };
 }
 

@@ -1,4 +1,4 @@
-import type { Clock } from "@turnout/core/backend";
+import type { Clock } from "@turnout/core";
 
 /** Does something now and then for as long as there is something to do; sleeps without a timer otherwise. */
 export class Sweeper {

@@ -1,9 +1,9 @@
-import type { FlowFilter, ProxyError } from "@turnout/core/backend";
-import { objectId } from "@turnout/core/backend";
+import type { FlowFilter, ProxyError } from "@turnout/core";
+import { objectId } from "@turnout/core";
 import { policyOf } from "./decide.ts";
 import type { Policy } from "./decide.ts";
-import { listenError } from "./errors.ts";
-import type { ListenerObject, ListenerValue } from "./objects.ts";
+import { listenError } from "./listen-error.ts";
+import type { ListenerObject, ListenerValue } from "./listeners.ts";
 import { Sweeper } from "./sweeper.ts";
 import { TcpFront } from "./tcp-front.ts";
 import type { Traffic } from "./traffic.ts";

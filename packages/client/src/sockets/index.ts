@@ -1,0 +1,7 @@
+export { hostViewOf } from "./decide.ts";
+export { Fronts } from "./fronts.ts";
+export type { ListenerObject, ListenerRule, ListenerValue, Transport } from "./listeners.ts";
+export { createNodeSockets } from "./node-sockets.ts";
+export type * from "./sockets.ts";
+export { Traffic } from "./traffic.ts";
+export type { Counters, TrafficOptions } from "./traffic.ts";
