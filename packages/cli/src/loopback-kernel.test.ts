@@ -25,6 +25,20 @@ const HOST = `ip address add 10.1.1.5/32 dev lo; ip address add 10.1.2.6/32 dev 
 const BACKENDS = ["nft", "iptables --backend-option variant=nft", "userspace --backend-option own-addresses=false"];
 
 describe("node ports on loopback, of a real host", needs("root", "netns", "nft", "ip"), () => {
+  test("turnout why sees that the process connects to an endpoint elsewhere from an address of the node", async () => {
+    const { out } = await scriptInNamespace(
+      directory,
+      `${HOST}
+      ip link add eth9 type veth peer eth10; ip address add 10.1.3.1/24 dev eth9; ip link set eth9 up; ip link set eth10 up
+      ip neighbour add 10.1.3.7 lladdr 02:00:00:00:00:07 dev eth9
+      ${RUN("nft", "localhost")}
+      $N play.cjs until 127.0.0.1 30080
+      $T why host 127.0.0.1:30085`,
+    );
+    expect(out).toContain("nothing wrong was found on this node");
+    expect(out).toContain("to 10.1.3.7:8080: it leaves by eth9");
+  });
+
   test("nft: TCP is answered on 127.0.0.1 and ::1, affine clients keep their endpoint, Local is obeyed, UDP is refused and counted", async () => {
     const { out } = await scriptInNamespace(
       directory,
@@ -56,7 +70,7 @@ describe("node ports on loopback, of a real host", needs("root", "netns", "nft",
       "ECONNREFUSED",
       "primary",
       "refused",
-      'kubeproxy_nftables_localhost_nodeport_listeners{ip_family="IPv4"} 3',
+      'kubeproxy_nftables_localhost_nodeport_listeners{ip_family="IPv4"} 4',
       'kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total{ip_family="IPv4"} 0',
       'kubeproxy_nftables_localhost_nodeport_rejected_packets_total{protocol="UDP",ip_family="IPv4"} 1',
       'kubeproxy_nftables_localhost_nodeport_rejected_packets_total{protocol="SCTP",ip_family="IPv4"} 0',
@@ -217,5 +231,6 @@ ${serviceOf("web", { port: 30_080 }, [HERE, HERE6, THERE])}
 ${serviceOf("affine", { port: 30_081, spec: "sessionAffinity: ClientIP" }, [HERE, THERE])}
 ${serviceOf("local", { port: 30_082, spec: "externalTrafficPolicy: Local" }, [HERE, THERE])}
 ${serviceOf("away", { port: 30_083, spec: "externalTrafficPolicy: Local" }, [THERE])}
+${serviceOf("far", { port: 30_085 }, [["10.1.3.7", "node2"]])}
 ${serviceOf("dns", { port: 30_084, protocol: "UDP" }, [HERE])}
 `;

@@ -29,8 +29,11 @@ export type Fate = ForwardFate | { readonly is: "reject" | "drop" | "pass" };
 export interface ForwardFate {
   readonly is: "forward";
   readonly endpoints: readonly FateEndpoint[];
-  /** A program at the client's socket puts the endpoint in the address's place before there is a packet; absent: packets are translated. */
-  readonly at?: "socket";
+  /**
+   * `socket`: a program at the client's socket puts the endpoint in the address's place before there is a packet. `process`: the proxy's process takes
+   * the client's connection, and opens one of its own to the endpoint. Absent: as the backend does, which is to translate packets, unless it is a process.
+   */
+  readonly at?: "socket" | "process";
   /** The address is a Service's own, and on a device of this host too. */
   readonly isHostAddress?: true;
   /** An EndpointSlice names the sender as a pod of this node. */

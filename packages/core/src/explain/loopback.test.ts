@@ -34,12 +34,15 @@ function why({ named = ["localhost"], spec = {}, protocol = "TCP", nodePortsOnLo
   };
   const packet = { family: "IPv4", protocol, source: "127.0.0.1", destination: "127.0.0.1", port: 30_080, device: "" } as const;
   const { fate, steps, causes } = walkPacket(state, packet);
-  const to = fate.is === "forward" ? fate.endpoints.map(({ ip, port, masquerade }) => `${ip}:${port}${masquerade ? "*" : ""}`) : fate.is;
+  const to =
+    fate.is === "forward"
+      ? fate.endpoints.map(({ ip, port, masquerade }) => `${ip}:${port}${masquerade ? "*" : ""} at ${fate.at}`)
+      : fate.is;
   return [to, steps.at(-1)?.rule, causes.map(({ id }) => id)];
 }
 
 test.each<[string, Asked, readonly unknown[]]>([
-  ["TCP where loopback is named", {}, [["10.1.2.5:8080*"], "R-38", []]],
+  ["TCP where loopback is named", {}, [["10.1.2.5:8080 at process"], "R-38", []]],
   ["UDP there", { protocol: "UDP" }, ["reject", "R-38", []]],
   ["the Local policy without an endpoint here", { spec: { externalTrafficPolicy: "Local" } }, ["reject", "R-38", ["local_policy"]]],
   ["loopback that is not named", { named: ["primary"] }, ["pass", undefined, ["node_port_loopback"]]],

@@ -40,9 +40,13 @@ export function loopbackAnswer(state: ExplainedState, packet: AskedPacket): Loop
       { is: "reject" },
       emptyPoolCauses(state, packet, row, destination),
     );
-  const endpoints = pool.map(({ ip, port, nodeName, isLocal }) => ({ ip, port, nodeName, isLocal, masquerade: true }));
+  const endpoints = pool.map(({ ip, port, nodeName, isLocal }) => ({ ip, port, nodeName, isLocal, masquerade: false }));
   const texts = pool.map(({ ip, port }) => hostPort(ip, port)).join(", ");
-  return answer(`the proxy's process answers on loopback, and connects to an endpoint: ${texts}`, { is: "forward", endpoints });
+  return answer(`the proxy's process answers on loopback, and connects to an endpoint: ${texts}`, {
+    is: "forward",
+    at: "process",
+    endpoints,
+  });
 }
 
 function nodePortHit({ rows }: ExplainedState, { port, protocol }: AskedPacket): Hit | undefined {

@@ -40,6 +40,12 @@ describe("a packet that a process here answers", () => {
     expect(fate).toEqual({ is: "forward", at: "socket", endpoints: [{ ...ENDPOINT, masquerade: false }] });
   });
 
+  it("is one that the process answers, whatever the backend does otherwise", () => {
+    const translated = { ...QUESTION, answersItself: false };
+    const fate = { is: "forward", at: "process", endpoints: [ENDPOINT] } as const;
+    expect([isAnsweredHere(translated), isAnsweredHere({ ...translated, fate })]).toEqual([false, true]);
+  });
+
   it("is one for a Service, and of a backend that answers itself", () => {
     expect([isAnsweredHere(QUESTION), isAnsweredHere(arrivingQuestion(QUESTION)), isAnsweredHere(openedQuestion(QUESTION))]).toEqual([
       true,

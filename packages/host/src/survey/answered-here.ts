@@ -5,7 +5,7 @@ import { routeCommand } from "./route.ts";
 
 /** A proxy's process accepts the client's connection, and opens one of its own to the endpoint. */
 export function isAnsweredHere({ fate, answersItself }: Pick<PathQuestion, "fate" | "answersItself">): boolean {
-  return fate.is === "forward" && answersItself;
+  return fate.is === "forward" && (answersItself || fate.at === "process");
 }
 
 /** The client's packet, which is for this host. Pure. */
