@@ -417,8 +417,10 @@ describe("R-70 addresses that are allowed", () => {
   });
 
   it("none, where the list is empty; the cluster IP stays", () => {
-    const { service } = read(SPEC, INGRESS, { allowedAddresses: { externalIPs: [], loadBalancerIPs: [] } });
+    const { service, issues } = read(SPEC, INGRESS, { allowedAddresses: { externalIPs: [], loadBalancerIPs: [] } });
     expect(service?.addresses.IPv4).toEqual({ clusterIP: "10.96.0.1", externalIPs: [], loadBalancerIPs: [], sourceRanges: [] });
+    const hints = issues.map(({ hint }) => hint.includes("AllowServiceExternalIPs"));
+    expect(hints).toEqual(issues.map(({ what }) => what.startsWith("external IP")));
   });
 
   it("a load-balancer IP that is left out isn't an external IP either: its source ranges would be lost", () => {

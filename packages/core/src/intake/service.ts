@@ -169,9 +169,13 @@ function limited(
 ): { readonly kept: readonly string[]; readonly leftOut: readonly string[] } {
   const leftOut = list === undefined ? [] : addresses.filter((ip) => !isAllowed(ip, list));
   if (leftOut.length === 0) return { kept: addresses, leftOut };
-  const flag = what === "external IP" ? "--allowed-external-ip-cidrs" : "--allowed-load-balancer-ip-cidrs";
-  for (const ip of leftOut)
-    findings.add(`${what} outside the ranges allowed, it is left out`, ip, `use an address in ${flag}, or have it added there`);
+  const isExternal = what === "external IP";
+  const flag = isExternal ? "--allowed-external-ip-cidrs" : "--allowed-load-balancer-ip-cidrs";
+  const hint =
+    isExternal && list?.length === 0
+      ? `none is served: because of ${flag} none, the feature gate AllowServiceExternalIPs=false, or the cluster's version (1.40 or later); AllowServiceExternalIPs=true serves all`
+      : `use an address in ${flag}, or have it added there`;
+  for (const ip of leftOut) findings.add(`${what} outside the ranges allowed, it is left out`, ip, hint);
   return { kept: addresses.filter((ip) => !leftOut.includes(ip)), leftOut };
 }
 

@@ -69,6 +69,7 @@ async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signa
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
   const said = new SaidTroubles();
+  let isWorking = false;
   const reflectors = OBJECT_KINDS.map(
     (kind) =>
       new Reflector({
@@ -84,10 +85,14 @@ async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signa
         prefersWatchList: true,
         isOptional: kind === "ServiceCIDR",
         onHealth,
-        onHeard,
+        onHeard: (heard) => {
+          isWorking = true;
+          onHeard?.(heard);
+        },
       }),
   );
-  const versionKnown = onVersion === undefined ? undefined : askServerVersion({ client, clock, random }, either).then(onVersion);
+  const question = { client, clock, random, isWorking: () => isWorking };
+  const versionKnown = onVersion === undefined ? undefined : askServerVersion(question, either).then(onVersion);
   const tasks = reflectors.map(async (reflector, index) => {
     if (OBJECT_KINDS[index] === "Service") await versionKnown;
     await reflector.run(either);

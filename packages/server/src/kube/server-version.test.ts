@@ -53,6 +53,8 @@ it.each<readonly [name: string, answers: readonly (Answer | ProxyError)[], versi
   ],
   ["credentials that are accepted later", [refused(401), refused(401), refused(401), open('{"gitVersion": "v1.40.0"}')], "v1.40.0", 4],
   ["a connection that breaks", [lost, open('{"gitVersion": "v1.40.0"}')], "v1.40.0", 2],
+  ["a load balancer whose server is away", [lost, lost, lost, lost, open('{"gitVersion": "v1.40.0"}')], "v1.40.0", 5],
+  ["a server that is starting", [refused(503), refused(500), refused(429), refused(503), open('{"gitVersion": "v1.40.0"}')], "v1.40.0", 5],
   ["a server that does not say", [refused(403)], undefined, 3],
   ["a login page", [open("<html>")], undefined, 3],
   ["JSON without a version", [open('{"gitVersion": 7}')], undefined, 3],
@@ -63,8 +65,18 @@ it.each<readonly [name: string, answers: readonly (Answer | ProxyError)[], versi
     nowMs: () => 0,
     sleep: (ms: number, signal: AbortSignal) => new TestClock().sleep(Math.min(ms, ms === 10_000 ? ms : 1), signal),
   };
-  expect(await askServerVersion({ client, clock, random }, new AbortController().signal)).toBe(version);
+  expect(await askServerVersion({ client, clock, random, isWorking: () => false }, new AbortController().signal)).toBe(version);
   expect(count()).toBe(asked);
+});
+
+it.each([
+  ["breaks the connection", lost],
+  ["answers 503", refused(503)],
+] as const)("Services do not wait for ever where the server works, and %s for its version only", async (_name, answer) => {
+  const { client, asked } = clientOf(answer);
+  const clock = { nowMs: () => 0, sleep: (_ms: number, signal: AbortSignal) => new TestClock().sleep(1, signal) };
+  const question = { client, clock, random: () => 0, isWorking: () => asked() > 5 };
+  expect([await askServerVersion(question, new AbortController().signal), asked()]).toEqual([undefined, 8]);
 });
 
 it.each<readonly [options: ApiServerOptions, version: string]>([

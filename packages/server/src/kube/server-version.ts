@@ -9,7 +9,12 @@ export interface VersionQuestion {
   readonly clock: Clock;
   /** In [0, 1). */
   readonly random: () => number;
+  /** Whether the server has answered another request. */
+  readonly isWorking: () => boolean;
 }
+
+/** How a try went: what the server says, that it does not say it, or that it may say it as soon as it works. */
+type Answer = { readonly version: string } | "unsaid" | "failed" | "unreached";
 
 /** From the request to the whole answer. */
 const ANSWER_MS = 10_000;
@@ -19,39 +24,50 @@ const WAIT_MS = 800;
 const WAIT_MAX_MS = 5_000;
 
 /**
- * Ask an API server for its version, e.g. `v1.37.2`, until it can be reached and accepts the credentials.
+ * Ask an API server for its version, e.g. `v1.37.2`, until it works and accepts the credentials.
  *
- * Edges: undefined when a server that can be reached doesn't say it, and on abort. Never throws.
+ * Edges: undefined when a server that works doesn't say it, and on abort. A load balancer without a server, a login program that fails and a server that is
+ * starting are waited for: Services can't be listed then either. Never throws.
  */
-export async function askServerVersion({ client, clock, random }: VersionQuestion, signal: AbortSignal): Promise<string | undefined> {
+export async function askServerVersion(
+  { client, clock, random, isWorking }: VersionQuestion,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   let tries = 0;
   for (let failures = 1; !signal.aborted; failures++) {
     const answer = await askOnce(client, clock, signal);
-    if (typeof answer === "string") return answer;
-    if (answer.wasReached && ++tries >= TRIES) return undefined;
+    if (typeof answer === "object") return answer.version;
+    const counts = answer === "unsaid" || (answer === "failed" && isWorking());
+    if (counts && ++tries >= TRIES) return undefined;
     await clock.sleep(backoffMs(failures, 0, random(), WAIT_MS, WAIT_MAX_MS), signal);
   }
   return undefined;
 }
 
-async function askOnce(client: KubeClient, clock: Clock, signal: AbortSignal): Promise<string | { readonly wasReached: boolean }> {
+async function askOnce(client: KubeClient, clock: Clock, signal: AbortSignal): Promise<Answer> {
   const late = new AbortController();
   const done = new AbortController();
   const timer = clock.sleep(ANSWER_MS, AbortSignal.any([signal, done.signal])).then(() => late.abort());
   try {
     const answer = await client.ask({ path: "/version", idleMs: ANSWER_MS }, AbortSignal.any([signal, late.signal]));
-    // Without valid credentials Services can't be listed either.
-    if (answer.kind !== "open") return { wasReached: answer.kind === "refused" && answer.status !== HTTP.unauthorized };
+    if (answer.kind === "unreached") return "unreached";
+    if (answer.kind === "refused") return refusal(answer.status);
     const parts: Buffer[] = [];
     for await (const chunk of answer.chunks) parts.push(chunk);
-    return versionIn(Buffer.concat(parts).toString()) ?? { wasReached: true };
+    const version = versionIn(Buffer.concat(parts).toString());
+    return version === undefined ? "unsaid" : { version };
   } catch (error) {
-    if (ProxyError.is(error)) return { wasReached: true };
+    if (ProxyError.is(error)) return "failed";
     throw error;
   } finally {
     done.abort();
     await timer;
   }
+}
+
+function refusal(status: number): Answer {
+  if (status === HTTP.unauthorized) return "unreached";
+  return status === HTTP.tooMany || status >= 500 ? "failed" : "unsaid";
 }
 
 function versionIn(text: string): string | undefined {
