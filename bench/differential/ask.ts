@@ -17,7 +17,7 @@ export interface Patience {
 /** Source ports below those that the kernel gives out by itself, so that no flow of before is met again. */
 const PORTS = { first: 13_000, last: 29_999 } as const;
 /** Connections of one client under way at a time. */
-const AT_ONCE = 24;
+const AT_ONCE = 64;
 /** Kept flows are asked so often. */
 const EVERY_MS = 200;
 

@@ -33,14 +33,17 @@ export interface Asked {
   readonly health: readonly HealthQuestion[];
 }
 
-/** Where answers differ they are asked for again, each time with more patience: what then is the same was chance or a busy machine. */
+/**
+ * Where answers differ they are asked for again, each time with more patience: what then is the same was chance or a busy machine. The kernel hears a
+ * refusal of a TCP connection over IPv6 only at the second SYN, after a second: what comes by while connect() holds the socket is no error for it.
+ */
 const PATIENCE: readonly Patience[] = [
-  { certainty: 3, timeoutMs: 500 },
-  { certainty: 8, timeoutMs: 1_500 },
-  { certainty: 14, timeoutMs: 3_000 },
+  { certainty: 3, timeoutMs: 1_400 },
+  { certainty: 8, timeoutMs: 2_000 },
+  { certainty: 14, timeoutMs: 4_000 },
 ];
 /** For a difference that was seen twice: while its world is made smaller. */
-export const IMPATIENCE: readonly Patience[] = [{ certainty: 8, timeoutMs: 700 }];
+export const IMPATIENCE: readonly Patience[] = [{ certainty: 8, timeoutMs: 1_400 }];
 /** In which forgotten flows must be gone: kube-proxy and Turnout forget them behind the sync. */
 const SETTLE_MS = [100, 1_000, 15_000];
 const QUESTIONS = 100;

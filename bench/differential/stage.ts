@@ -64,15 +64,21 @@ export async function createDifferentialStage(options: StageOptions): Promise<St
     await rm(directory, { recursive: true });
   };
   try {
-    for (const object of STAGE_OBJECTS) api.apply(object);
+    // kube-proxy 1.37.2 often misses the zone that its Node has when it starts (it registers for changes behind the first one).
+    for (const object of STAGE_OBJECTS) api.apply(withoutLabels(object));
     for (const name of [options.turnout, options.kubeProxy]) sides.push(await build(name));
     const [turnout, kubeProxy] = await Promise.all(sides.map((side) => start(side, { ...options, api, directory })));
+    for (const object of STAGE_OBJECTS) api.apply(object);
     if (turnout === undefined || kubeProxy === undefined) throw new Error("two sides are needed");
     return { turnout, kubeProxy, become: follower(api, sides), destroy };
   } catch (error) {
     await destroy();
     throw error;
   }
+}
+
+function withoutLabels(object: RawObject): RawObject {
+  return { ...object, metadata: { ...(object["metadata"] as RawObject), labels: {} } };
 }
 
 interface Running extends Side {

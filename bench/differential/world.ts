@@ -195,15 +195,15 @@ function randomSlices(name: string, random: Random): readonly RawObject[] {
 function randomSlicePair(name: string, suffix: string, hints: Hints, random: Random): readonly RawObject[] {
   const places = Array.from({ length: pickOne([0, 1, 1, 2, 2, 3], random) }, () => pickOne(SERVERS, random));
   // The API server refuses an address twice in one slice, but not in two of them.
-  const endpoints = [...new Set(places)].map((on) => randomEndpoint(on, hints, random));
+  const isNodeUnknown = random() < 0.1;
+  const endpoints = [...new Set(places)].map((on) => ({ ...randomEndpoint(on, hints, random), isNodeUnknown }));
   const ports = PORT_NAMES.flatMap((port) => {
     const number = pickOne([SERVER_PORTS[0], SERVER_PORTS[0], SERVER_PORTS[1]], random);
     return (["TCP", "UDP"] as const).map((protocol) => ({ name: `${port}-${protocol.toLowerCase()}`, protocol, port: number }));
   });
   const made = slices(name, endpoints, suffix, { ports });
   const timed = random() < 0.2 ? made.map((slice) => withTriggerTime(slice, random)) : made;
-  const whole = random() < 0.1 ? timed.map((slice) => withoutNodeNames(slice)) : timed;
-  return random() < 0.1 ? [pickOne(whole, random)] : whole;
+  return random() < 0.1 ? [pickOne(timed, random)] : timed;
 }
 
 function withTriggerTime(slice: RawObject, random: Random): RawObject {
@@ -212,14 +212,6 @@ function withTriggerTime(slice: RawObject, random: Random): RawObject {
     ...slice,
     metadata: { ...(slice["metadata"] as RawObject), annotations: { "endpoints.kubernetes.io/last-change-trigger-time": time } },
   };
-}
-
-/** As in slices that people or other controllers write. */
-function withoutNodeNames(slice: RawObject): RawObject {
-  const endpoints = (slice["endpoints"] as readonly RawObject[]).map((endpoint) =>
-    Object.fromEntries(Object.entries(endpoint).filter(([field]) => field !== "nodeName")),
-  );
-  return { ...slice, endpoints };
 }
 
 type Hints = "none" | "zones" | "nodes" | "mixed";

@@ -26,7 +26,7 @@ const NO_ENDPOINTS: readonly string[] = [];
  * Say what one row needs in the table.
  *
  * Shape: one element object per destination, the chains its verdict needs (shared between rows of the same shape), its
- * cluster IP, and for hairpin its local endpoints and those that may come back by this node; with affinity, chains of its own.
+ * cluster IP, and for hairpin its local endpoints, those of which no node is known, and those that may come back by this node; with affinity, chains of its own.
  */
 export function renderRow(
   row: ServicePort,
@@ -42,7 +42,8 @@ export function renderRow(
     for (const object of renderDestination(row, destination, pools, { node, words, comment })) add(object);
   }
   const reaches = reachesItself(row, node);
-  for (const { ip, isLocal } of row.endpoints) if (isLocal || reaches(ip)) add({ kind: "hairpin", key: `${ip} . ${ip}`, value: true });
+  for (const { ip, nodeName, isLocal } of row.endpoints)
+    if (isLocal || nodeName === undefined || reaches(ip)) add({ kind: "hairpin", key: `${ip} . ${ip}`, value: true });
   return [...objects.values()];
 }
 

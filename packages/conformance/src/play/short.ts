@@ -76,6 +76,8 @@ export interface EndpointOn {
   readonly terminating?: boolean;
   /** nodeName instead of that of the place. */
   readonly nodeName?: string;
+  /** No nodeName, as in slices that people or other controllers write. */
+  readonly isNodeUnknown?: boolean;
   readonly zones?: readonly string[];
   readonly nodes?: readonly string[];
 }
@@ -144,9 +146,9 @@ function sliceName(name: string, family: IPFamily, suffix: string): string {
   return `${name}-${family.toLowerCase()}-${suffix}`;
 }
 
-function endpointObject({ on, zones, nodes, nodeName, ...conditions }: EndpointOn, family: IPFamily): RawObject {
+function endpointObject({ on, zones, nodes, nodeName, isNodeUnknown = false, ...conditions }: EndpointOn, family: IPFamily): RawObject {
   const place = stagePeer(on);
-  const node = nodeName ?? place.node;
+  const node = isNodeUnknown ? undefined : (nodeName ?? place.node);
   const hints = {
     ...(zones === undefined ? {} : { forZones: zones.map((name) => ({ name })) }),
     ...(nodes === undefined ? {} : { forNodes: nodes.map((name) => ({ name })) }),

@@ -148,6 +148,17 @@ export const SOURCE_ADDRESS: readonly Scenario[] = [
     ],
   },
   {
+    name: "a pod that reaches itself sees the node, also if its endpoint names no node",
+    rules: ["R-36"],
+    steps: [
+      {
+        say: "a slice without nodeName",
+        put: [service("web", { number: 1, ways: WAYS }), ...slices("web", [{ on: "pod-1-1", isNodeUnknown: true }])],
+        probes: asks("pod-1-1", ["web clusterIP", ...OUTSIDE_WAYS], "pod-1-1 saw node1"),
+      },
+    ],
+  },
+  {
     name: "a pod elsewhere that reaches itself by this node sees the node",
     rules: ["R-36", "R-31"],
     fakeOnly: "pods elsewhere ask their own node",
