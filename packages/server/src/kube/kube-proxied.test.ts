@@ -119,6 +119,12 @@ describe("a proxy that does not work", () => {
     ],
     ["SOCKS5 at an HTTP proxy", { kind: "http" }, (url) => url.replace("http", "socks5"), "it does not speak SOCKS5"],
     ["HTTP at a SOCKS5 proxy", { kind: "socks5" }, (url) => url.replace("socks5", "http"), "the proxy"],
+    [
+      "nothing at its address",
+      { kind: "http" },
+      () => "http://127.0.0.1:9",
+      "the connection to the proxy failed (connect ECONNREFUSED 127.0.0.1:9): http://127.0.0.1:9",
+    ],
     ["silence", { kind: "http", isSilent: true }, (url) => url, "the proxy gave no connection in time"],
     ["silence of SOCKS5", { kind: "socks5", isSilent: true }, (url) => url, "the proxy gave no connection in time"],
   ];

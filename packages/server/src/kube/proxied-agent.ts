@@ -72,7 +72,9 @@ async function reach(route: AgentRoute, proxy: URL, { target, direct, signal }: 
   });
   signal.addEventListener("abort", cut);
   const failed = new Promise<never>((_resolve, reject) => {
-    first.on("error", reject).on("close", () => reject(new Error("the proxy closed the connection")));
+    const object = `${proxy.protocol}//${proxy.host}`;
+    first.on("error", (error) => reject(ProxyError.from(error, "feed_lost", "the connection to the proxy failed", { object })));
+    first.on("close", () => reject(new Error("the proxy closed the connection")));
   });
   try {
     return await Promise.race([openThrough(route, proxy, first, { target, direct }), failed]);
