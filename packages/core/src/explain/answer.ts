@@ -36,6 +36,8 @@ export interface ForwardFate {
   readonly at?: "socket" | "process";
   /** The address is a Service's own, and on a device of this host too. */
   readonly isHostAddress?: true;
+  /** Such an address is a cluster IP: with some backends a program of this host that listens there comes first. */
+  readonly isClusterIP?: true;
   /** An EndpointSlice names the sender as a pod of this node. */
   readonly isSenderHere?: true;
 }

@@ -90,7 +90,7 @@ describe("where the client's socket is served", () => {
 
 it("a cluster IP that is on a device of this host is told from a node port", () => {
   const objects = [web(), rawSlice("web", ENDPOINTS)];
-  expect(walk({ objects, own: ["10.96.0.10"] }).fate).toMatchObject({ isHostAddress: true });
+  expect(walk({ objects, own: ["10.96.0.10"] }).fate).toMatchObject({ isHostAddress: true, isClusterIP: true });
   // Its own address is no pod's, though pods in the host's network have it.
   const senders = ["10.1.1.5", POD, "10.1.2.5"].map((source) => walk({ objects, source }).fate);
   expect(senders.map((fate) => fate.is === "forward" && fate.isSenderHere === true)).toEqual([true, false, false]);

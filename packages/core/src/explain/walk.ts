@@ -191,6 +191,7 @@ function forwardedTo(state: ExplainedState, packet: AskedPacket, hit: Hit, rule:
     endpoints,
     ...(isBySocket ? { at: "socket" as const } : {}),
     ...(isHostAddress ? { isHostAddress } : {}),
+    ...(isHostAddress && destination.kind === "clusterIP" ? { isClusterIP: true as const } : {}),
     ...(isPodHere(state, source) ? { isSenderHere: true as const } : {}),
   };
   return { steps, fate, causes: [] };

@@ -7,12 +7,19 @@ const LEFT = "10.96.0.10 is an address of this node too, and is untracked on pur
 
 it("a cluster IP that is left to a local program is told so, with what else there is to say", () => {
   const survey: Survey = { steps: [{ says: "a way" }], causes: [], notes: ["a note"], unseen: [] };
-  expect(leftToLocal(PACKET, survey)).toEqual({
+  expect(leftToLocal(PACKET, survey, true)).toEqual({
     steps: [{ says: LEFT }, { says: "a way" }],
     causes: [],
     notes: [LEFT, "a note"],
     unseen: [],
   });
+});
+
+it("one that is left to whoever listens there says so", () => {
+  const { steps } = leftToLocal(PACKET, { steps: [], causes: [], unseen: [] }, false);
+  expect(steps).toEqual([
+    { says: "10.96.0.10 is an address of this node too, and a program here listens on this port: it is left to it (NodeLocal DNS)" },
+  ]);
 });
 
 it("where that program does not listen, it is the one to start, and no Service's port to look for", () => {
@@ -23,7 +30,7 @@ it("where that program does not listen, it is the one to start, and no Service's
     show: ["kubectl get services -A"],
     mend: "ask",
   } as const;
-  const { causes } = leftToLocal(PACKET, { steps: [], causes: [unanswered], unseen: [] });
+  const { causes } = leftToLocal(PACKET, { steps: [], causes: [unanswered], unseen: [] }, true);
   expect(causes).toMatchObject([
     { id: "unanswered", isSure: false, says: `${LEFT}, and nothing listens there`, show: ["ss -ulnp 'sport = :53'"] },
   ]);

@@ -9,6 +9,7 @@ import type { ForeignTables, ForeignTools, ReadFile } from "./foreign-tables.ts"
 import { hairpinCauses } from "./hairpin.ts";
 import { readHostRoutes } from "./host-routes.ts";
 import { leftToLocal } from "./left-to-local.ts";
+import { isListening } from "./listeners.ts";
 import { readLinks } from "./links.ts";
 import { listenerCauses } from "./listener-causes.ts";
 import { portNotes } from "./lost-links.ts";
@@ -75,8 +76,9 @@ async function surveyWays(tools: PathTools, question: PathQuestion, signal: Abor
   // What is no Service's goes on, by the same ways.
   const goesOn = fate.is === "forward" || fate.is === "pass";
   const foreignOnes = shared(ruled.map(({ causes }) => causes));
-  if (fate.is === "forward" && fate.isHostAddress === true && foreignOnes.some(({ id }) => id === "untracked"))
-    return leftToLocal(packet, await surveyWays(tools, { ...question, fate: { is: "pass" } }, signal));
+  const isUntracked = fate.is === "forward" && fate.isHostAddress === true && foreignOnes.some(({ id }) => id === "untracked");
+  if (isUntracked || (await isListenerFirst(tools, question)))
+    return leftToLocal(packet, await surveyWays(tools, { ...question, fate: { is: "pass" } }, signal), isUntracked);
   const isTranslated = fate.is === "forward" && !isBySocket(fate);
   const bridged = isTranslated
     ? firstOfEach(ways.map((way) => [...bridgeCauses(packet, way, facts), ...hairpinCauses(packet, way, facts)]))
@@ -112,6 +114,12 @@ async function surveyWays(tools: PathTools, question: PathQuestion, signal: Abor
     unseen: foreign.unseen,
     unjudged: goesOn ? distinctRules(ruled) : [],
   };
+}
+
+/** Programs at sockets and devices leave a cluster IP to a process of this host that listens at it. @source rule R-47 */
+async function isListenerFirst({ read }: PathTools, { packet, fate, translatesAtDevices }: PathQuestion): Promise<boolean> {
+  if (!translatesAtDevices || fate.is !== "forward" || fate.isClusterIP !== true) return false;
+  return (await isListening(read, { ...packet, ip: packet.destination })) === true;
 }
 
 /** The route by which a program of this host connects to the Service's address; undefined: none does. At a socket the endpoint is put in its place first. */
