@@ -95,12 +95,12 @@ const CASES: readonly OddCase[] = [
     settings: { detectLocal: { mode: "InterfaceNamePrefix", interfaceNamePrefix: "-veth.1:2@3456" } },
   },
   {
-    name: "everybody is allowed, everybody is a pod",
+    name: "half of all addresses are allowed, all are pods",
     family: "IPv4",
     spec: {
       clusterIP: "10.96.0.1",
       clusterIPs: ["10.96.0.1"],
-      loadBalancerSourceRanges: ["0.0.0.0/0"],
+      loadBalancerSourceRanges: ["0.0.0.0/1"],
       externalTrafficPolicy: "Local",
       healthCheckNodePort: 31_000,
       ports: [{ port: 80, nodePort: 30001 }],
