@@ -99,7 +99,7 @@ describe("a backend that is named", () => {
 
   test('with a file of mode "" answers node ports elsewhere, which is said', () => {
     const warning = [
-      'with mode "" kube-proxy answers node ports on every address of the node, and backend nft on primary: set nodePortAddresses, or leave --backend out',
+      'with mode "" kube-proxy answers node ports on every address of the node, and backend nft on primary: set nodePortAddresses, or start turnout without --backend',
     ];
     expect(configure(NFT, {}, "mode: ''\n").warnings).toEqual(warning);
     expect(configure(NFT, {}, "mode: ''\nnodePortAddresses: [10.0.0.0/8]\n").warnings).toEqual([]);

@@ -83,7 +83,7 @@ export function otherMode(
     ...(named.length === 0 ? [] : [`settings for another mode have no effect with backend ${name}: ${[...new Set(named)].join(", ")}`]),
     ...(answersElsewhere && nodePortAddressesDefault !== undefined
       ? [
-          `with mode "" kube-proxy answers node ports on every address of the node, and backend ${name} on ${nodePortAddressesDefault.join(", ")}: set nodePortAddresses, or leave --backend out`,
+          `with mode "" kube-proxy answers node ports on every address of the node, and backend ${name} on ${nodePortAddressesDefault.join(", ")}: set nodePortAddresses, or start turnout without --backend`,
         ]
       : []),
   ];

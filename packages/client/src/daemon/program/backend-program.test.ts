@@ -92,6 +92,15 @@ describe("a backend's own program", () => {
     expect(kernel.objects.IPv4.has(SERVICE)).toBe(true);
   });
 
+  test("says that a gate which limits addresses has no effect on rows of a node-state server", async () => {
+    await serveOnce();
+    const args = ["--api", stateServer.target, "--node-name", "node7", "--once", ...QUIET];
+    expect(await program(...args)).toBe(0);
+    expect(err).not.toContain("AllowServiceExternalIPs");
+    expect(await program(...args, "--feature-gates", "AllowServiceExternalIPs=false")).toBe(0);
+    expect(err).toContain("the feature gate AllowServiceExternalIPs=false has no effect here");
+  });
+
   test("--once without a node-state server fails when its time is over", async () => {
     expect(await program("--api", stateServer.target, "--once", "--timeout=200ms", ...QUIET)).toBe(1);
     expect(err).toContain(`turnout-toy: [timed_out] nothing complete within 0.2 s: node-state server ${stateServer.target}`);

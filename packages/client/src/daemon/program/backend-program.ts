@@ -2,8 +2,8 @@ import { inspect } from "node:util";
 import { ProxyError, type BackendModule, type KernelObject, type Log, type World } from "@turnout/core";
 import { createLog } from "../../process/log.ts";
 import { readConfigFile, writeConfigFile } from "../config/config-file.ts";
-import { invalid, loadConfig, placeOf } from "../config/loaded-config.ts";
-import { configFileText, runConfig } from "../config/run-config.ts";
+import { invalid, loadConfig, placeOf, type LoadedConfig } from "../config/loaded-config.ts";
+import { configFileText, runConfig, type RunConfig } from "../config/run-config.ts";
 import type { HostAccess } from "../host/give-up-rights.ts";
 import { initializeHost } from "../run/init-only.ts";
 import { run } from "../run/main.ts";
@@ -89,13 +89,7 @@ async function runWith<H, K extends KernelObject, S>(
   }
   const { clock } = world;
   if (flags.initOnly) return await initializeHost(module, { config, world, files: env.host?.files, signal: env.signal });
-  // Rows come from a node-state server, and must not be taken for limited.
-  if (config.allowedAddresses.strictSourceRanges === true)
-    throw invalid(
-      placeOf("turnout.strictSourceRanges", loaded),
-      "the process that reads Services limits their addresses",
-      "leave it out here, and give --strict-source-ranges to turnout serve",
-    );
+  refuseLimits(config, loaded, log);
   const { nodeName, settings, bindAddress } = config;
   const version = `${env.name} ${env.version}`;
   log.info(`${env.name} starts`, { version: env.version, api: flags.api, node: nodeName });
@@ -158,4 +152,16 @@ async function readAgain(path: string, env: ProgramEnvironment): Promise<string 
     (text) => text,
     () => undefined,
   );
+}
+
+/** Make sure that a node-state server's rows are not taken for limited here. @throws {ProxyError} `invalid_object` where the file limits them; a gate is only warned of. */
+function refuseLimits({ allowedAddresses }: RunConfig, loaded: LoadedConfig, log: Log): void {
+  const elsewhere = "the process that reads Services limits their addresses";
+  if (allowedAddresses.strictSourceRanges === true) {
+    const hint = "leave it out here, and give --strict-source-ranges to turnout serve";
+    throw invalid(placeOf("turnout.strictSourceRanges", loaded), elsewhere, hint);
+  }
+  if (allowedAddresses.externalIPs === undefined) return;
+  const hint = "give it to the node-state server (turnout serve)";
+  log.warn(`the feature gate AllowServiceExternalIPs=false has no effect here: ${elsewhere}`, { hint });
 }
