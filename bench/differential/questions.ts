@@ -101,16 +101,30 @@ export function healthQuestions(phases: readonly (readonly RawObject[])[]): read
   );
 }
 
-/** Say what is otherwise in `to` than in `from`: names of objects to remove, and objects to write. Pure. */
-export function stepBetween(
-  from: readonly RawObject[],
-  to: readonly RawObject[],
-): { readonly remove: readonly ReturnType<typeof nameOf>[]; readonly put: readonly RawObject[] } {
+/** One write at the API server. */
+export type Write = { readonly remove: ReturnType<typeof nameOf> } | { readonly put: RawObject };
+
+/**
+ * List the writes that make `to` of `from`, in an order in which no endpoint is away for a moment that is in both, and no cluster IP is two Services':
+ * a proxy that is faster than the writes would tell. Pure.
+ */
+export function writesBetween(from: readonly RawObject[], to: readonly RawObject[]): readonly Write[] {
   const keyOf = (object: RawObject): string => JSON.stringify(nameOf(object));
-  const kept = new Set(to.map(keyOf));
-  const before = new Map(from.map((object) => [keyOf(object), JSON.stringify(object)]));
-  return {
-    remove: from.filter((object) => !kept.has(keyOf(object))).map(nameOf),
-    put: to.filter((object) => before.get(keyOf(object)) !== JSON.stringify(object)),
-  };
+  const [before, after] = [from, to].map((objects) => new Map(objects.map((object) => [keyOf(object), object])));
+  const isService = ({ kind }: RawObject): boolean => kind === "Service";
+  const growth = (object: RawObject): number => endpointsIn(object) - endpointsIn(before?.get(keyOf(object)) ?? {});
+  const removed = from.filter((object) => after?.has(keyOf(object)) !== true);
+  const changed = to.filter((object) => JSON.stringify(before?.get(keyOf(object))) !== JSON.stringify(object));
+  const slices = changed.filter((object) => !isService(object)).toSorted((one, other) => growth(other) - growth(one));
+  const put = (object: RawObject): Write => ({ put: object });
+  const remove = (object: RawObject): Write => ({ remove: nameOf(object) });
+  return [
+    ...removed.filter(isService).map(remove),
+    ...[...changed.filter(isService), ...slices].map(put),
+    ...removed.filter((object) => !isService(object)).map(remove),
+  ];
+}
+
+function endpointsIn(object: RawObject): number {
+  return (object["endpoints"] as readonly unknown[] | undefined)?.length ?? 0;
 }

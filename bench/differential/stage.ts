@@ -17,7 +17,7 @@ import { kubeProxyConfig } from "../kube-proxy/process.ts";
 import { HOST_PROXIES, startKind } from "../proxies.ts";
 import type { HostProxy } from "../proxies.ts";
 import { UNTOUCHED } from "./compare.ts";
-import { nodeAddresses, stepBetween, UNUSED_PORT } from "./questions.ts";
+import { nodeAddresses, UNUSED_PORT, writesBetween } from "./questions.ts";
 import { HELD_BALANCER, SERVER_PORTS, SERVICE_PORTS, SERVICES, SPARE } from "./world.ts";
 import type { Setup } from "./world.ts";
 
@@ -216,9 +216,10 @@ function follower(api: ApiServer, sides: readonly Running[]): Stage["become"] {
   let now: readonly RawObject[] = [];
   let round = 0;
   return async (objects) => {
-    const { remove, put } = stepBetween(now, objects);
-    for (const { kind, namespace, name } of remove) api.delete(kind, namespace, name);
-    for (const object of put) api.apply(object);
+    for (const write of writesBetween(now, objects)) {
+      if ("put" in write) api.apply(write.put);
+      else api.delete(write.remove.kind, write.remove.namespace, write.remove.name);
+    }
     now = objects;
     round += 1;
     const port = 10_000 + round;
