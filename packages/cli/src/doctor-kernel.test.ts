@@ -147,7 +147,9 @@ const CASES: readonly (Situation & { readonly finds: Readonly<Record<string, str
     name: "no default route",
     before: "ip link set eth0 up; ip addr add 192.0.2.1/24 dev eth0",
     after: "ip addr flush dev eth0",
-    finds: { "risk no-default-route": "no default IPv4 route, and no other one for the service range" },
+    finds: {
+      "risk no-default-route": "no default IPv4 route; one for the service range would do, which is known only while the proxy answers",
+    },
   },
   {
     name: "a default route that refuses",

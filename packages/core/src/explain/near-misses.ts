@@ -206,7 +206,12 @@ function nodePortCauses(state: ExplainedState, packet: AskedPacket): readonly Ca
   const is = `${port} is the node port of Service ${printableName(row.name)}`;
   if (isLoopback(destination)) {
     const says = `${is}, and node ports don't answer on ${destination} (R-37)`;
-    const byProcess = state.variants.nodePortsOnLoopback === "TCP" ? ", or add localhost to nodePortAddresses (TCP only)" : "";
+    const byProcess =
+      state.variants.nodePortsOnLoopback !== "TCP"
+        ? ""
+        : state.node.settings.localhostNodePorts === false
+          ? ", or leave out the feature gate KubeProxyNFTablesLocalhostNodePorts=false (TCP only)"
+          : ", or add localhost to nodePortAddresses (TCP only)";
     return [{ id: "node_port_loopback", says, mend: `ask an address of the node: ${answering(state)}${byProcess}` }];
   }
   const says = isHosts

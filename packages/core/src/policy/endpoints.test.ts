@@ -127,6 +127,19 @@ describe("R-15 one ip:port is one endpoint", () => {
     expect([hintsOf(localizedParts(partsAt(""), "node1")), hintsOf(partsAt("node1"))]).toEqual([[["b"]], [["b"]]]);
   });
 
+  it("of two tied entries on another node that node's view has the newer one, in the shared table, too", () => {
+    const store = new Store();
+    store.upsert("Service", rawService("cart", {}));
+    const zoned = (name: string, triggered: string, zone: string): RawObject =>
+      rawSlice("cart", [{ ip: "10.1.1.1", node: "node2", zones: [zone] }], { name, triggered });
+    for (const raw of [zoned("a", T1, "old"), zoned("b", "2026-01-01T10:00:03Z", "new"), on("c", "node1", T2)])
+      store.upsert("EndpointSlice", raw);
+    const parts = (node: string): ServiceParts =>
+      partsFor(store.service("shop/cart") as Service, store.slices("shop/cart"), "IPv4", node) as ServiceParts;
+    for (const { portEndpoints } of [localizedParts(parts(""), "node2"), parts("node2")])
+      expect(portEndpoints[0]?.entries[0]?.zoneHints).toEqual(["new"]);
+  });
+
   it("another port is another endpoint", () => {
     const ports = [
       { name: "http", port: 1 },

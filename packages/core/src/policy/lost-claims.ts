@@ -67,7 +67,7 @@ function hintFor(lost: readonly LostClaim[]): string {
   if (lost.every(({ wonAs }) => wonAs === "serviceRange")) return "give the Service an external IP outside of that range";
   if (lost.every(({ isForNow }) => isForNow))
     return `it comes back by itself with a usable endpoint; ${SERVICES_HINT} if both are to be reached`;
-  return `${SERVICES_HINT}; it comes back by itself when the other goes`;
+  return `${SERVICES_HINT}; it gets the address by itself when the other no longer has it`;
 }
 
 /** What both Services are shown: the same, whichever of them holds the address now, so that a Service whose endpoints come and go is shown it once. */

@@ -327,7 +327,12 @@ describe("a host whose own programs find no route to Services", () => {
   const ADDRESSES = [address("127.0.0.1"), address("192.0.2.1"), address("::1"), address("fe80::1"), address("2001:db8::1")];
   type Row = readonly [name: string, routes: HostSurvey["routes"], proxy: Partial<typeof NO_PROXY>, because: string];
   test.each<Row>([
-    ["no default route", [LINK], {}, "no default IPv4 route, and no other one for the service range"],
+    [
+      "no default route",
+      [LINK],
+      {},
+      "no default IPv4 route; one for the service range would do, which is known only while the proxy answers",
+    ],
     ["a default route", [LINK, route("0.0.0.0/0")], {}, ""],
     ["an unreachable one", [LINK, route("0.0.0.0/0", "unreachable")], {}, "the route unreachable default"],
     ["a blackhole", [LINK, route("0.0.0.0/0", "blackhole")], {}, "the route blackhole default"],
@@ -350,7 +355,7 @@ describe("a host whose own programs find no route to Services", () => {
       "IPv6 Services are served",
       [route("0.0.0.0/0")],
       { served: new Set(["IPv4", "IPv6"] as const) },
-      "no default IPv6 route, and no other one for the service range",
+      "no default IPv6 route; one for the service range would do, which is known only while the proxy answers",
     ],
     ["a backend that needs no route", [LINK], { routesFirst: false }, ""],
     ["routes that could not be read", undefined, {}, ""],

@@ -30,7 +30,8 @@ export function routeFindings(
     const refusing = refusingRoute(routes, missing.replace(/\/.*/, ""));
     const ip = family === "IPv4" ? "ip" : "ip -6";
     const range = ranges.length > 0 ? missing : "SERVICE-RANGE";
-    const device = devices.find(({ isLoopback, isUp }) => !isLoopback && isUp)?.name ?? "DEVICE";
+    const own = (name: string): boolean => global.some(({ ip, link }) => link === name && ip.includes(":") === (family === "IPv6"));
+    const device = devices.find(({ isLoopback, isUp, name }) => !isLoopback && isUp && own(name))?.name ?? "DEVICE";
     return [
       {
         id: "no-default-route",
@@ -38,7 +39,9 @@ export function routeFindings(
         what: `programs of this host can't connect to ${family} cluster IPs: the kernel finds no route, before any rule`,
         because:
           refusing === undefined
-            ? `no default ${family} route, and no other one for ${ranges.length > 0 ? missing : "the service range"}`
+            ? ranges.length > 0
+              ? `no default ${family} route, and no other one for ${missing}`
+              : `no default ${family} route; one for the service range would do, which is known only while the proxy answers`
             : `the route ${routeText(refusing)}`,
         mend: `${ip} route add ${range} dev ${device}, or a default route; any device will do, since rules translate the packet before it leaves`,
       },

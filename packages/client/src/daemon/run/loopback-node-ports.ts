@@ -75,6 +75,12 @@ export function loopbackNodePorts(
   options: LoopbackOptions,
 ): LoopbackNodePorts | undefined {
   const { family, log } = options;
+  if (settings.localhostNodePorts === false && served !== family && namesLoopback({ ...settings, localhostNodePorts: true }, family))
+    log.warn("node ports do not answer on loopback: KubeProxyNFTablesLocalhostNodePorts is false", {
+      family,
+      address: LOOPBACK_ADDRESS[family],
+      hint: "nodePortAddresses names it: take it out, or leave the feature gate out",
+    });
   if (!namesLoopback(settings, family) || served === family) return undefined;
   if (served === "TCP") return new LoopbackNodePorts(options);
   log.warn("node ports do not answer on loopback: this backend has no way to", {
