@@ -44,7 +44,7 @@ describe("golden plans", () => {
     ["service-with-an-endpoint-outside.overlay", undefined, cart([THERE, ELSEWHERE]), OVERLAY],
     ["balanced-added", [], balanced([HERE, THERE])],
     ["balanced-added.no-dsr", [], balanced([HERE, THERE]), { options: { enableDSR: false } }],
-    ["balanced-added.preserving", [], balanced([HERE, THERE]), { options: { "preserve-destination": "shop/cart" } }],
+    ["balanced-added.preserving", [], balanced([HERE, THERE]), { options: { "preserve-destination": ["shop/cart"] } }],
     ["balanced-added.health", [], balanced([HERE, THERE]), { options: { forwardHealthCheckVip: true } }],
     [
       "balanced-added.health-of-the-service",

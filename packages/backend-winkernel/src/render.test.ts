@@ -51,7 +51,7 @@ const destination = record({
 // A row is one port of a Service, so it has an address once.
 const destinations = uniqueArray(destination, { selector: ({ address }) => address, maxLength: 4 });
 const options = record({ enableDSR: boolean(), forwardHealthCheckVip: boolean(), sourceVip: constantFrom("", "10.1.1.200") }).map((raw) =>
-  parseWinkernelOptions({ ...raw, ...(raw.enableDSR ? {} : { "preserve-destination": "shop/cart" }) }),
+  parseWinkernelOptions({ ...raw, ...(raw.enableDSR ? {} : { "preserve-destination": ["shop/cart"] }) }),
 );
 const scene = record({ all: endpoints, destinations, options, isOverlay: boolean(), isAffine: boolean() });
 

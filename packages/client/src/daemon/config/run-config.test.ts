@@ -120,6 +120,7 @@ describe("precedence", () => {
 
   test("--master counts beside a file", () => {
     expect(configure({ master: "https://10.0.0.1" }, "mode: ''\n").master).toBe("https://10.0.0.1");
+    expect(configure({ master: "" }, "mode: ''\n").master).toBeUndefined();
   });
 
   test("an empty server address turns it off as a flag, and means the default in a file", () => {

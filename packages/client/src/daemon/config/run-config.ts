@@ -114,7 +114,7 @@ export function runConfig(loaded: LoadedConfig, backend: ConfiguredBackend, foun
     ...insightSettings(loaded.input.flags),
     ...limits,
     kubeconfig: values["clientConnection.kubeconfig"] || undefined,
-    master: textFlag(loaded.input.flags, "master"),
+    master: textFlag(loaded.input.flags, "master") || undefined,
     backendOptions: Object.freeze({ ...found.options, ...sectionOptions(given, proxyMode), ...options }),
     configFile: loaded.input.file,
     repairsOnNotice: isFeatureOn("TurnoutRepairOnNotice", loaded),
