@@ -96,8 +96,8 @@ describe("a log of issues", () => {
       put(1, toggle % 2 === 0 ? [] : ["198.51.100.1"]);
       expect((await feed.next(signal)).set).toHaveLength(2);
     }
-    // The one that had it meanwhile, each time.
-    expect(counted.length - 1_999).toBe(13);
+    // The one that had it meanwhile was reported before.
+    expect(counted).toHaveLength(1_999);
     expect(warnings().length).toBeLessThan(40);
   });
 });

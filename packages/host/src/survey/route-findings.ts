@@ -28,10 +28,11 @@ export function routeFindings(
     const missing = targets.find((target) => !isRouted(routes, target.replace(/\/.*/, "")));
     if (missing === undefined) return [];
     const refusing = refusingRoute(routes, missing.replace(/\/.*/, ""));
-    const ip = family === "IPv4" ? "ip" : "ip -6";
+    const tool = family === "IPv4" ? "ip" : "ip -6";
     const range = ranges.length > 0 ? missing : "SERVICE-RANGE";
-    const own = (name: string): boolean => global.some(({ ip, link }) => link === name && ip.includes(":") === (family === "IPv6"));
-    const device = devices.find(({ isLoopback, isUp, name }) => !isLoopback && isUp && own(name))?.name ?? "DEVICE";
+    const isOfFamily = (address: string): boolean => address.includes(":") === (family === "IPv6");
+    const links = new Set(global.flatMap(({ ip, link }) => (isOfFamily(ip) ? [link] : [])));
+    const device = devices.find(({ isLoopback, isUp, name }) => !isLoopback && isUp && links.has(name))?.name ?? "DEVICE";
     return [
       {
         id: "no-default-route",
@@ -43,7 +44,7 @@ export function routeFindings(
               ? `no default ${family} route, and no other one for ${missing}`
               : `no default ${family} route; one for the service range would do, which is known only while the proxy answers`
             : `the route ${routeText(refusing)}`,
-        mend: `${ip} route add ${range} dev ${device}, or a default route; any device will do, since rules translate the packet before it leaves`,
+        mend: `${tool} route add ${range} dev ${device}, or a default route; any device will do, since rules translate the packet before it leaves`,
       },
     ];
   });
