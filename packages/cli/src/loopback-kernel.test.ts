@@ -24,7 +24,7 @@ const HOST = `ip address add 10.1.1.5/32 dev lo; ip address add 10.1.2.6/32 dev 
 
 const BACKENDS = ["nft", "iptables --backend-option variant=nft", "userspace --backend-option own-addresses=false"];
 
-describe("node ports on loopback, of a real host", needs("root", "netns", "nft", "ip"), () => {
+describe("R-38 node ports on loopback, of a real host", needs("root", "netns", "nft", "ip"), () => {
   test("turnout why sees that the process connects to an endpoint elsewhere from an address of the node", async () => {
     const { out } = await scriptInNamespace(
       directory,
