@@ -1,3 +1,4 @@
+import type { Plain } from "@turnout/core/backend";
 import { beforeEach, expect, it } from "vitest";
 import { ipvsModule } from "./module.ts";
 import { createFakeHost } from "./testing/index.ts";
@@ -11,7 +12,7 @@ beforeEach(() => {
   host = createFakeHost();
 });
 
-async function problems(options: Readonly<Record<string, string>>): Promise<readonly string[]> {
+async function problems(options: Readonly<Record<string, Plain>>): Promise<readonly string[]> {
   return (await ipvsModule.probe(ipvsModule.parseOptions(options), host.world, never)).problems.map(String);
 }
 
@@ -19,7 +20,7 @@ it("a scheduler that the kernel lacks is named with the option that asks for it"
   expect(await problems({ scheduler: "nope" })).toEqual([
     expect.stringMatching(/the kernel has no scheduler nope: ipvs option scheduler\b/),
   ]);
-  expect(await problems({ schedulers: "shop/cart=nope" })).toEqual([
+  expect(await problems({ schedulers: { "shop/cart": "nope" } })).toEqual([
     expect.stringMatching(/the kernel has no scheduler nope: ipvs option schedulers\b/),
   ]);
 });
