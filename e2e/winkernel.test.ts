@@ -78,10 +78,10 @@ class WindowsNode {
   }
 
   /** Write the ConfigMap, with other ports, and a field that says nothing to Windows. */
-  configure(tcpTimeout: string): void {
+  configure(configSyncPeriod: string): void {
     const text = manifest("ConfigMap").data["config.conf"];
     const { health, metrics } = this.#ports;
-    const more = `healthzBindAddress: 127.0.0.1:${health}\nmetricsBindAddress: 127.0.0.1:${metrics}\nipvs: { tcpTimeout: ${tcpTimeout} }\n`;
+    const more = `healthzBindAddress: 127.0.0.1:${health}\nmetricsBindAddress: 127.0.0.1:${metrics}\nconfigSyncPeriod: ${configSyncPeriod}\n`;
     writeFileSync(join(this.#pod, "etc", "turnout", "config.conf"), text + more);
   }
 
