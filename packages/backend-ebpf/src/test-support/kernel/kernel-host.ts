@@ -20,7 +20,8 @@ const START_MS = 1_000_000;
 export class KernelHost implements FakeHost {
   readonly world: EbpfWorld;
   readonly #clock = new TestClock(START_MS);
-  readonly #nft = new NftInMemory(new FaultSwitches(), createFakeNetlink());
+  readonly #tables = createFakeNetlink();
+  readonly #nft = new NftInMemory(new FaultSwitches(), this.#tables);
   readonly #machine: ReturnType<KernelStages["create"]>;
   readonly #way: PacketWay;
   #local: ReadonlySet<string> = new Set();
@@ -35,7 +36,10 @@ export class KernelHost implements FakeHost {
         if (endpoint === undefined) this.#machine.note(packet);
       },
     };
-    this.world = { ...this.#machine.world, exec: this.#nft.exec, clock: this.#clock, log: createFakeLog() };
+    const { world } = this.#machine;
+    const { deleteNftTable } = this.#tables;
+    const netlink = { ...world.netlink, deleteNftTable };
+    this.world = { ...world, netlink, exec: this.#nft.exec, clock: this.#clock, log: createFakeLog() };
     this.setAddresses(STAGE_ADDRESSES);
   }
 
