@@ -159,6 +159,13 @@ describe("a difference in kept flows", () => {
     expect(explainFlows(NFT, gone, server, { turnout: ["kept"], kubeProxy: ["forgotten"] })).toBeUndefined();
   });
 
+  it("is permitted where a load-balancer IP passes to the load balancer", () => {
+    const [vip, proxied] = (["VIP", "Proxy"] as const).map((ipMode) => service("shop", { number: 1, ways: ["loadBalancerIP"], ipMode }));
+    const change = { before: [...SHOP.slice(1), vip ?? {}], after: [...SHOP.slice(1), proxied ?? {}] };
+    const balanced = { ...server, question: { ...ASKED, address: "198.51.100.101" } };
+    expect(explainFlows(NFT, change, balanced, { turnout: ["forgotten"], kubeProxy: ["kept"] })).toEqual({ rule: "R-44" });
+  });
+
   it("is not permitted where the endpoint still serves, nor for TCP", () => {
     const still = { before: SHOP, after: [shop, ...slices("shop", ["pod-1-1"])] };
     const fates = { turnout: ["forgotten"], kubeProxy: ["kept"] } as const;

@@ -68,8 +68,17 @@ export function claimantsOf(objects: readonly RawObject[], { family, address, po
   return objects.filter(
     (object) =>
       object["kind"] === "Service" &&
-      targetsOf([object], family, own).some((one) => one.address === address && one.port === port && one.protocol === protocol),
+      targetsOf([withoutProxied(object)], family, own).some(
+        (one) => one.address === address && one.port === port && one.protocol === protocol,
+      ),
   );
+}
+
+/** A load-balancer IP in ipMode Proxy is served by the load balancer only. */
+function withoutProxied(service: RawObject): RawObject {
+  const { loadBalancer } = (service["status"] ?? {}) as { readonly loadBalancer?: { readonly ingress?: readonly RawObject[] } };
+  const ingress = (loadBalancer?.ingress ?? []).filter(({ ipMode }) => ipMode !== "Proxy");
+  return { ...service, status: { loadBalancer: { ingress } } };
 }
 
 /** Write the first packet of a question as the oracle has it. The node asks its own addresses with that same address. Pure. */
