@@ -25,7 +25,7 @@ function state(other: string, ports = PORTS): ChangeSet {
   return viewed([
     rawNode("node1"),
     rawService("other", { clusterIP: "10.96.0.2" }),
-    rawSlice("other", [{ ip: other }]),
+    rawSlice("other", [{ ip: other, node: "node2" }]),
     ...(ports === 0 ? [] : large),
   ]);
 }
