@@ -91,6 +91,9 @@ export class WineMachine {
     const machine = new WineMachine(mkdtempSync(join(tmpdir(), "turnout-wine-")));
     process.once("exit", machine.#end);
     try {
+      mkdirSync(join(machine.folder, "prefix"));
+      // Stays until stop: a server that ends with the last program breaks the connection of one that starts at this moment.
+      await hasEnded(spawn(WINE_SERVER, ["-p"], { env: machine.#env, stdio: "ignore" }));
       await machine.#wine("wineboot", "-i");
       // Otherwise it is a Windows 7, on which Node doesn't start.
       await machine.#wine("reg", "add", "HKCU\\Software\\Wine", "/v", "Version", "/d", "win10", "/f");
