@@ -7,7 +7,7 @@ import type { LoadSource } from "./load.ts";
 import { TURNOUT } from "./proxy.ts";
 import { reach } from "./reach.ts";
 import type { TestService } from "./services.ts";
-import { listenTo, metricOf, troubles } from "./split-probes.ts";
+import { listenTo, metricOf, problems } from "./split-probes.ts";
 import { CLUSTER_CIDR, createSite } from "./site.ts";
 import type { Site } from "./site.ts";
 
@@ -103,7 +103,7 @@ describe.each(["legacy", "nft"] as const)("iptables, %s variant", (variant) => {
       // The table is everybody's, and what was put there concerns nobody.
       const foundNothing = async (): Promise<void> => {
         await expect.poll(comparisons, { timeout: REPAIR_MS }).toBeGreaterThan(compared);
-        expect(troubles(told())).toEqual([]);
+        expect(problems(told())).toEqual([]);
       };
       await foundNothing();
       const before = await save("node1");
@@ -118,7 +118,7 @@ describe.each(["legacy", "nft"] as const)("iptables, %s variant", (variant) => {
       await node.run("iptables-nft", ["-t", "nat", "-D", "KUBE-SERVICES", "1"]);
       await restored();
       const hasTold = async (): Promise<void> => {
-        await expect.poll(() => troubles(told())).toContain("another program changed Turnout's objects; they were repaired");
+        await expect.poll(() => problems(told())).toContain("another program changed Turnout's objects; they were repaired");
       };
       await hasTold();
       for (const table of ["mangle", "filter", "nat"])

@@ -11,7 +11,7 @@ import { reach } from "./reach.ts";
 import type { TestService } from "./services.ts";
 import { createSite } from "./site.ts";
 import type { Site } from "./site.ts";
-import { healthOf, listenTo, metricOf, rulesOf, troubles, writesOf } from "./split-probes.ts";
+import { healthOf, listenTo, metricOf, rulesOf, problems, writesOf } from "./split-probes.ts";
 import type { LogLine } from "./split-probes.ts";
 
 const AWAY = "the node-state API is away, rules stay as they are; trying again";
@@ -146,8 +146,8 @@ describe("node-state server and backend, two processes", needs("root", "ip", "nf
     for (const lines of heard) await says(lines, FOLLOWING);
     await site.waitForSync();
     await expectUnbroken();
-    expect(heard.map((lines) => troubles(lines()))).toEqual(all([AWAY]));
-    expect(stateServers.map((lines) => troubles(lines()))).toEqual(all(["our socket was removed, and is made again"]));
+    expect(heard.map((lines) => problems(lines()))).toEqual(all([AWAY]));
+    expect(stateServers.map((lines) => problems(lines()))).toEqual(all(["our socket was removed, and is made again"]));
     expect(await each((proxy) => healthOf(proxy, "stateServer", ["/livez", "/healthz", "/readyz"]))).toEqual(all([200, 200, 200]));
   });
 
@@ -158,7 +158,7 @@ describe("node-state server and backend, two processes", needs("root", "ip", "nf
       const lines = listenTo(second.backend.log);
       site.meddler("node2").treat(SILENT);
       // The connection that broke, and ten seconds later the one that nothing was said on.
-      await expect.poll(() => troubles(lines())).toEqual([AWAY, AWAY]);
+      await expect.poll(() => problems(lines())).toEqual([AWAY, AWAY]);
       expect(lines().map(({ error = "" }) => error.slice(0, 11))).toEqual(["[feed_lost]", "[timed_out]"]);
       site.meddler("node2").treat();
       await says(lines, FOLLOWING);
@@ -169,9 +169,9 @@ describe("node-state server and backend, two processes", needs("root", "ip", "nf
         site.meddler("node1").treat(peer);
         await site.meddler("node1").more(4);
         expect([name, await healthOf(first, "backend")]).toEqual([name, [200, 200]]);
-        const told = troubles(lines()).length;
+        const told = problems(lines()).length;
         // The connection that broke was one trouble; what came then may be one of another kind, and no more.
-        expect([name, told === 1 || told === 2, new Set(troubles(lines()))]).toEqual([name, true, new Set([AWAY])]);
+        expect([name, told === 1 || told === 2, new Set(problems(lines()))]).toEqual([name, true, new Set([AWAY])]);
         expect([name, await writesOf(first), await rulesOf(first)]).toEqual([name, before, rules]);
         site.meddler("node1").treat();
         await says(lines, FOLLOWING);

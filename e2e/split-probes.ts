@@ -52,6 +52,6 @@ export function listenTo(log: () => string): () => readonly LogLine[] {
 }
 
 /** The lines that tell of trouble, as what they say. */
-export function troubles(lines: readonly LogLine[]): readonly string[] {
+export function problems(lines: readonly LogLine[]): readonly string[] {
   return lines.filter(({ level }) => level === "warn" || level === "error").map(({ msg }) => msg);
 }

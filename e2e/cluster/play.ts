@@ -34,7 +34,7 @@ const SECOND_MAX = 20;
 export async function playAndTell(cluster: KubeCluster, options: PlayOptions, say: Say): Promise<boolean> {
   const first = options.isAgain ? keptRun(cluster, options) : await playFirst(cluster, options, say);
   const run = await playAgain(first, cluster, options, say);
-  const { passed, failed } = tell(run, say);
+  const { passed, failed } = notify(run, say);
   if (options.focus === WHOLE) keepRun(run);
   if (passed === 0) say("no test passed: does --focus match any?");
   return failed === 0 && passed > 0;
@@ -69,7 +69,7 @@ async function playAgain(run: SuiteRun, cluster: KubeCluster, options: PlayOptio
   return { ...run, tests: withSecondRun(run.tests, second) };
 }
 
-function tell(run: SuiteRun, say: Say): ReturnType<typeof countsOf> {
+function notify(run: SuiteRun, say: Say): ReturnType<typeof countsOf> {
   for (const { name, state, why } of run.tests) if (state !== "passed") say(`${state === "failed" ? "✗" : "-"} ${name}: ${why ?? ""}`);
   const counts = countsOf(run.tests);
   const { passed, failed, skipped, second } = counts;

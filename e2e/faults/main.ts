@@ -16,7 +16,7 @@ const PLAYED = ["nft", "iptables", "iptables-legacy", "ebpf", "userspace", GUEST
 async function playHere(name: string, only: string): Promise<boolean> {
   const stage = await createFaultStage(name);
   const verdicts: Verdict[] = [];
-  const tell = (verdict: Verdict): void => {
+  const notify = (verdict: Verdict): void => {
     verdicts.push(verdict);
     if (!verdict.isRight || only !== "")
       process.stderr.write(
@@ -25,9 +25,9 @@ async function playHere(name: string, only: string): Promise<boolean> {
   };
   try {
     if (["", "healthy"].includes(only))
-      for (const variant of healthyVariants(stage.backend)) for (const verdict of await playHealthy(stage, variant)) tell(verdict);
+      for (const variant of healthyVariants(stage.backend)) for (const verdict of await playHealthy(stage, variant)) notify(verdict);
     for (const played of allFaults(stage))
-      if (played.fault.name.includes(only) || played.kind === only) tell(await playFault(stage, played));
+      if (played.fault.name.includes(only) || played.kind === only) notify(await playFault(stage, played));
   } finally {
     process.stdout.write(verdictTable(verdicts));
     await stage.destroy();

@@ -25,17 +25,17 @@ export type WorkerMessage =
 /** How long one target is played before the next one has its turn, in ms. */
 const TURN_MS = 3000;
 
-async function work({ repository, targets, seed, effort, shared }: WorkerTask, tell: (message: WorkerMessage) => void): Promise<void> {
+async function work({ repository, targets, seed, effort, shared }: WorkerTask, notify: (message: WorkerMessage) => void): Promise<void> {
   const all = await loadTargets(repository);
   const heartbeat = new Heartbeat(shared);
   const players = targets.flatMap((name, index) => {
     const placed = all.find(({ target }) => target.name === name);
     if (placed === undefined) return [];
     const parts = { target: placed.target, index, corpus: readCorpus(placed), random: new Random(seed + index), heartbeat };
-    return [{ name, player: new Player({ ...parts, onFinding: (finding) => tell({ kind: "finding", ...finding }) }) }];
+    return [{ name, player: new Player({ ...parts, onFinding: (finding) => notify({ kind: "finding", ...finding }) }) }];
   });
   const report = ({ name, player }: (typeof players)[number]): void =>
-    tell({ kind: "played", target: name, cases: player.cases, kept: player.kept });
+    notify({ kind: "played", target: name, cases: player.cases, kept: player.kept });
   for (const one of players) {
     await one.player.replay();
     if ("cases" in effort) await one.player.mutations(effort.cases);

@@ -180,10 +180,10 @@ function outcomeOf(child: ChildProcess, options: GuestOptions): Promise<GuestRes
   });
 }
 
-function collect(stream: Readable, keep: (chunk: string) => void, tell: ((chunk: string) => void) | undefined): void {
+function collect(stream: Readable, keep: (chunk: string) => void, notify: ((chunk: string) => void) | undefined): void {
   stream.setEncoding("utf8").on("data", (chunk: string) => {
     keep(chunk);
-    tell?.(chunk);
+    notify?.(chunk);
   });
 }
 

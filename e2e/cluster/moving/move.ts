@@ -43,7 +43,7 @@ export async function playMove(options: MoveOptions): Promise<boolean> {
         await type(typed, options);
       }
       await traffic.more(TRIES);
-      areWell.push(tell(heading, before, await settled(traffic), say));
+      areWell.push(notify(heading, before, await settled(traffic), say));
     }
     return areWell.every(Boolean);
   } finally {
@@ -67,7 +67,7 @@ async function type(command: string, { cluster, program }: MoveOptions): Promise
 }
 
 /** Print what was lost, and say whether nothing was. */
-function tell(
+function notify(
   heading: string,
   before: ReadonlyMap<string, Tally>,
   after: ReadonlyMap<string, Tally>,

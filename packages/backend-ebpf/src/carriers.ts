@@ -34,7 +34,7 @@ export class Carriers {
   found(objects: Iterable<EbpfObject>): void {
     this.#inForce.clear();
     for (const object of objects) if (object.kind === "device" && object.value.program !== "") this.#inForce.add(object.key);
-    this.#tell();
+    this.#notify();
   }
 
   /** A plan was carried out. */
@@ -47,7 +47,7 @@ export class Carriers {
       if (verb === "write") this.#inForce.add(object.key);
       else this.#inForce.delete(object.key);
     }
-    this.#tell();
+    this.#notify();
   }
 
   /** Keys of the sides of devices that carry programs. */
@@ -78,7 +78,7 @@ export class Carriers {
   }
 
   /** What is still to be done will be told with the rest. */
-  #tell(): void {
+  #notify(): void {
     const isAsWanted = (key: string): boolean => this.#wanted.has(key) === this.#inForce.has(key);
     if ([...this.#wanted, ...this.#inForce].some((key) => !isAsWanted(key) && !this.#refused.has(key))) return;
     const carrying = new Set(

@@ -60,7 +60,7 @@ function pinned(name: string): unknown {
 
 /** Believe what was seen, and mend it. */
 async function mend(left: LeftObjects | undefined): Promise<readonly string[]> {
-  const changed = left === undefined ? [] : ledger.believe(left);
+  const changed = left === undefined ? [] : ledger.trust(left);
   expect(await apply()).toBe(changed.length);
   return changed.map(({ id }) => id);
 }

@@ -27,7 +27,7 @@ function sectionsBetween(
   }
   if (whatIsLeft !== undefined) {
     ledger.commit(ledger.delta(0), {});
-    ledger.believe(new Map(Array.from(ledger.wanted(), ([id, object]) => [id, () => whatIsLeft(object)])));
+    ledger.trust(new Map(Array.from(ledger.wanted(), ([id, object]) => [id, () => whatIsLeft(object)])));
   }
   const [step] = planDelta(ledger.delta(0)).steps;
   return step?.do === "restore" ? step.sections : [];

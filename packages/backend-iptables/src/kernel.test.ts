@@ -279,7 +279,7 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
     const told = (await events?.next())?.value as Drift | undefined;
     stop.abort();
     expect(told).toMatchObject({ kind: "drift", what: "iptables-nft (pid 7) changed table ip nat" });
-    if (told?.left !== undefined) proxy.ledger.believe(told.left);
+    if (told?.left !== undefined) proxy.ledger.trust(told.left);
     expect(await proxy.sync()).toBeGreaterThan(250);
     expect(programs.filter((file) => file.endsWith("-save"))).toEqual([]);
     expect(await kernelState(proxy)).toEqual(before);

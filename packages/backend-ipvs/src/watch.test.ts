@@ -41,7 +41,7 @@ async function follow(events: AsyncIterable<HostEvent<IpvsFacts>> | undefined): 
 /** What is believed of what was seen, once it is mended and everything is as it was. */
 async function mended(): Promise<readonly string[]> {
   const own = await proxy.backend.observe(stop.signal);
-  const believed = lefts.splice(0).flatMap((left) => proxy.ledger.believe(left));
+  const believed = lefts.splice(0).flatMap((left) => proxy.ledger.trust(left));
   expect(proxy.ledger.differencesTo(own)).toEqual([]);
   await proxy.sync(cart(["10.1.1.1", "10.1.1.2"]));
   await host.advance(1_000);
@@ -115,7 +115,7 @@ describe("watching the host", () => {
       ...["fd00:96::1", "fd00:96::2"].map((address) => ({ verb: "delete-service", service: { ...WEB, family: "IPv6", address } }) as const),
     );
     await host.advance(1_000);
-    for (const left of lefts) six.ledger.believe(left);
+    for (const left of lefts) six.ledger.trust(left);
     expect(await six.sync(changed)).toBe(5);
     expect(six.ledger.differencesTo(await six.backend.observe(stop.signal))).toEqual([]);
   });

@@ -79,7 +79,7 @@ export class NodeStateSource {
     }
     if (options.tellsEvents === true) {
       this.#events = new EventQueue({ nodeName: options.config.nodeName, hostname: options.env.hostname }, options.clock);
-      this.tell(STARTING);
+      this.notify(STARTING);
     }
     this.#issues = new IssueLog({ log: options.log, clock: options.clock, count: options.countIssue });
     this.store = new Store({ report: this.report, allowedAddresses });
@@ -93,7 +93,7 @@ export class NodeStateSource {
     const { onIssue } = this.#options;
     return (issue) => {
       onIssue?.(issue);
-      for (const event of issueEvents(issue)) this.tell(event);
+      for (const event of issueEvents(issue)) this.notify(event);
       this.#issues.report(issue);
     };
   }
@@ -114,7 +114,7 @@ export class NodeStateSource {
   }
 
   /** Have an event sent, where the source is an API server that gets events. */
-  tell(event: ProxyEvent): void {
+  notify(event: ProxyEvent): void {
     this.#events?.put(event);
   }
 

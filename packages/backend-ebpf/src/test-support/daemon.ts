@@ -137,14 +137,14 @@ export class Daemon {
   async want(fixtures: readonly ServiceFixture[]): Promise<void> {
     const before = this.#fixtures;
     this.#fixtures = fixtures;
-    for (const running of this.#families) if (!this.#mute.has(running.family)) tell(running.store, before, fixtures);
+    for (const running of this.#families) if (!this.#mute.has(running.family)) notify(running.store, before, fixtures);
     await this.settled();
   }
 
   /** A family's API objects come at last. */
   unmute(family: IPFamily): void {
     this.#mute.delete(family);
-    for (const running of this.#families) if (running.family === family) tell(running.store, [], this.#fixtures);
+    for (const running of this.#families) if (running.family === family) notify(running.store, [], this.#fixtures);
   }
 
   /** Wait until what was told is in force. */
@@ -241,7 +241,7 @@ async function follow(
   }
 }
 
-function tell(store: Store, before: readonly ServiceFixture[], after: readonly ServiceFixture[]): void {
+function notify(store: Store, before: readonly ServiceFixture[], after: readonly ServiceFixture[]): void {
   const objects = objectsOf(after);
   for (const object of objects) upsertRaw(store, object);
   const names = new Set(objects.map(keyOf));

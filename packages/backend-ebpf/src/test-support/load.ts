@@ -34,7 +34,7 @@ async function ask(): Promise<void> {
 /** One socket for all, which isn't connected. */
 const udp = createSocket(data.udp.includes(":") ? "udp6" : "udp4");
 
-async function tell(): Promise<void> {
+async function notify(): Promise<void> {
   const answer = once(udp, "message", { signal: AbortSignal.timeout(SILENCE_MS) });
   udp.send("?", 80, data.udp);
   const [, from] = (await answer) as [unknown, { readonly address: string }];
@@ -45,7 +45,7 @@ async function tell(): Promise<void> {
 while (Atomics.load(shared, 0) === 0) {
   try {
     await ask();
-    await tell();
+    await notify();
   } catch (error) {
     failures.push(error instanceof Error ? `${error.name} ${error.message}` : String(error));
     await sleep(10);

@@ -33,7 +33,7 @@ export class Takeover {
     const metrics = new Metrics({ clock: host.world.clock, version: "0.1.0" });
     const module = { ...ebpfModule, createWorld: () => alter(host.world) };
     const flags = { "healthz-bind-address": "", "metrics-bind-address": "" };
-    for (const family of FAMILIES) this.#tell(family, fixtures);
+    for (const family of FAMILIES) this.#notify(family, fixtures);
     const running = run(module, {
       config: runConfig(loadConfig({ flags, file: undefined, hostname: "node1" }), { name: ebpfModule.name }),
       feed: (family) => createFeed(this.#stores[family], { nodeName: "node1", family, settings: SETTINGS }),
@@ -73,7 +73,7 @@ export class Takeover {
 
   /** Have the API tell of more services. */
   want(fixtures: readonly ServiceFixture[]): void {
-    for (const family of FAMILIES) this.#tell(family, fixtures);
+    for (const family of FAMILIES) this.#notify(family, fixtures);
   }
 
   /** End it; what is in the kernel stays. */
@@ -83,7 +83,7 @@ export class Takeover {
     await this.#running;
   }
 
-  #tell(family: IPFamily, fixtures: readonly ServiceFixture[]): void {
+  #notify(family: IPFamily, fixtures: readonly ServiceFixture[]): void {
     const store = this.#stores[family];
     for (const object of objectsOf(fixtures)) upsertRaw(store, object);
     for (const kind of KINDS) store.markSynced(kind);

@@ -15,7 +15,7 @@ async function found(hns: HnsHost, networkName = "cbr0"): Promise<readonly strin
     count: 3,
     signal,
     nowMs: () => 0,
-    tell: ({ what, found: became }) => void lines.push(`${what}: ${became}`),
+    notify: ({ what, found: became }) => void lines.push(`${what}: ${became}`),
   });
   return lines;
 }

@@ -21,7 +21,7 @@ export interface FirstHourOptions {
   readonly signal: AbortSignal;
   readonly nowMs: () => number;
   /** Called with each finding as it is made. */
-  readonly tell: (finding: Finding) => void;
+  readonly notify: (finding: Finding) => void;
 }
 
 // Addresses for documentation (RFC 5737): nobody's on any node.
@@ -68,9 +68,9 @@ class FirstHour {
   }
 
   async #network(): Promise<HnsNetwork> {
-    const { networkName, signal, tell } = this.#options;
+    const { networkName, signal, notify } = this.#options;
     const networks = await this.#client.networks(signal);
-    tell({ what: "networks", found: networks.map(({ name, type }) => `${name} (${type})`).join(", ") });
+    notify({ what: "networks", found: networks.map(({ name, type }) => `${name} (${type})`).join(", ") });
     const found = networks.find(({ name }) => name === networkName);
     if (found !== undefined) return found;
     throw new ProxyError("not_found", "HNS has no such network", { object: networkName, hint: "pass one of those that are there" });
@@ -159,7 +159,7 @@ class FirstHour {
       });
       counts.set(became, (counts.get(became) ?? 0) + 1);
     }
-    this.#options.tell({ what: `removing ${what}`, found: [...counts].map(([became, count]) => `${count} ${became}`).join(", ") });
+    this.#options.notify({ what: `removing ${what}`, found: [...counts].map(([became, count]) => `${count} ${became}`).join(", ") });
   }
 
   async #make(settings: LoadBalancerSettings): Promise<string> {
@@ -177,7 +177,7 @@ class FirstHour {
   }
 
   async #try(what: string, work: () => Promise<string>): Promise<void> {
-    this.#options.tell({ what, found: await outcomeOf(work) });
+    this.#options.notify({ what, found: await outcomeOf(work) });
   }
 }
 

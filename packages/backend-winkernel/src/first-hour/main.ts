@@ -14,7 +14,7 @@ if (networkName === "" || file === "") {
   process.stderr.write("usage: first-hour NETWORK FILE [COUNT]\n");
   process.exitCode = 2;
 } else {
-  const tell = ({ what, found }: { readonly what: string; readonly found: string }): void =>
+  const notify = ({ what, found }: { readonly what: string; readonly found: string }): void =>
     void process.stdout.write(`${what}: ${found}\n`);
-  await firstHour(hns, { networkName, count: Number(count), signal, nowMs, tell });
+  await firstHour(hns, { networkName, count: Number(count), signal, nowMs, notify });
 }

@@ -22,12 +22,12 @@ export function parseRecording(text: string): readonly RecordedCall[] {
 export class RecordingHns implements HnsHost {
   readonly #hns: HnsHost;
   readonly #nowMs: () => number;
-  readonly #tell: (call: RecordedCall) => void;
+  readonly #notify: (call: RecordedCall) => void;
 
-  constructor(hns: HnsHost, nowMs: () => number, tell: (call: RecordedCall) => void) {
+  constructor(hns: HnsHost, nowMs: () => number, notify: (call: RecordedCall) => void) {
     this.#hns = hns;
     this.#nowMs = nowMs;
-    this.#tell = tell;
+    this.#notify = notify;
   }
 
   version(signal: AbortSignal): Promise<string> {
@@ -63,12 +63,12 @@ export class RecordingHns implements HnsHost {
     try {
       const answer = await work();
       const given = answer as string | readonly string[] | undefined;
-      this.#tell({ call, asked, ...(given === undefined ? {} : { answer: given }), ms: this.#nowMs() - startMs });
+      this.#notify({ call, asked, ...(given === undefined ? {} : { answer: given }), ms: this.#nowMs() - startMs });
       return answer;
     } catch (error) {
       if (error instanceof HnsError) {
         const failed = { hresult: error.hresult, detail: error.detail };
-        this.#tell({ call, asked, failed, ms: this.#nowMs() - startMs });
+        this.#notify({ call, asked, failed, ms: this.#nowMs() - startMs });
       }
       throw error;
     }

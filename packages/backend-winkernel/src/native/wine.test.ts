@@ -117,9 +117,9 @@ describe("the binding to HNS, on Node for Windows under Wine", needs("wine"), ()
     expect(stderr).toBe("");
     const again: string[] = [];
     const hns = new ReplayedHns(parseRecording(readFileSync(file, "utf8")));
-    const tell = ({ what, found }: Finding): void => void again.push(`${what}: ${found}`);
+    const notify = ({ what, found }: Finding): void => void again.push(`${what}: ${found}`);
     const { signal } = new AbortController();
-    await firstHour(hns, { networkName: NAME, count: 5, signal, nowMs: () => 0, tell });
+    await firstHour(hns, { networkName: NAME, count: 5, signal, nowMs: () => 0, notify });
     expect(again).toContain("removing load balancers: 6 removed");
     expect(
       stdout

@@ -173,7 +173,7 @@ async function runInWorld(
       once: options.once === true,
       allowsEmpty: options.allowEmpty === true,
       report: state.report,
-      onEvent: (event) => state.tell(event),
+      onEvent: (event) => state.notify(event),
       host: hostFor(options, config, env),
       ...(await leftoversFor(module, options, env.platform)),
       readFile: (path) => readAgain(path, env),

@@ -53,18 +53,18 @@ function externalIPFindings({ families }: ProxyStatus): readonly Finding[] {
 }
 
 function sourceFindings({ sourceTroubles, families, source = "" }: ProxyStatus): readonly Finding[] {
-  const troubles = Object.entries(sourceTroubles).map(([part, trouble]) => `${part}: ${trouble}`);
+  const problems = Object.entries(sourceTroubles).map(([part, trouble]) => `${part}: ${trouble}`);
   const isTold = families.some(({ inForceSinceMs }) => inForceSinceMs !== undefined);
   const isEmpty = isTold && families.every(({ services }) => services === 0);
   return [
-    ...(troubles.length === 0
+    ...(problems.length === 0
       ? []
       : [
           {
             id: "source-not-followed",
             severity: "fault",
             what: `Turnout can't follow its source ${source}: packets go by what it said last, and no change of a Service or endpoint comes into force`,
-            because: troubles.join("; "),
+            because: problems.join("; "),
             mend: "have the source answer again; turnout status says when it is followed",
           } as const,
         ]),

@@ -10,13 +10,13 @@ export interface SlowNotice {
 }
 
 /** Tell, once and by one line, which part of some work takes longer than two seconds. */
-export function slowNotice(clock: Clock, tell: (line: string) => void): SlowNotice {
+export function slowNotice(clock: Clock, notify: (line: string) => void): SlowNotice {
   let hasTold = false;
   const tellLater = async (what: string, done: AbortSignal): Promise<void> => {
     await clock.sleep(PATIENCE_MS, done);
     if (done.aborted || hasTold) return;
     hasTold = true;
-    tell(`turnout doctor: still reading ${what}; where there are thousands of Services this takes some seconds\n`);
+    notify(`turnout doctor: still reading ${what}; where there are thousands of Services this takes some seconds\n`);
   };
   return {
     async during(what, work) {

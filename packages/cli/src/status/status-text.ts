@@ -55,8 +55,8 @@ function serverHealth({ isComplete, listenTrouble }: NodeStateStatus): string {
   return isComplete ? "healthy" : "waiting for the source to say what there is";
 }
 
-function troubleLines(troubles: Readonly<Record<string, string>>): readonly string[] {
-  return Object.entries(troubles).map(([part, trouble]) => `the source is not followed: ${part}: ${trouble}; rules stay as they are`);
+function troubleLines(problems: Readonly<Record<string, string>>): readonly string[] {
+  return Object.entries(problems).map(([part, trouble]) => `the source is not followed: ${part}: ${trouble}; rules stay as they are`);
 }
 
 /** The same in a line, without what changes as time goes by. Pure. */

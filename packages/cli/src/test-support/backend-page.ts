@@ -78,12 +78,12 @@ function triggered(raw: RawObject, atMs: number): RawObject {
 
 /** Wait until a family has this metric, which it has once something is in force. */
 async function inForce(host: FakeHost, metrics: Metrics, metric: string): Promise<void> {
-  const isInForce = async (): Promise<boolean> => {
+  const isApplied = async (): Promise<boolean> => {
     const page = await metrics.text();
     return FAMILIES.some((family) => page.includes(`${metric}{ip_family="${family}"}`));
   };
   for (let turn = 0; turn < 200; turn += 1) {
-    if (await isInForce()) return;
+    if (await isApplied()) return;
     await pass(host);
   }
   throw new Error(`no family's rules came into force: there is no ${metric}`);

@@ -119,7 +119,7 @@ async function explain(parts: StandaloneParts, state: NodeStateSource, issues: I
         variants,
         issues,
         hidden,
-        source: { name: parts.source, troubles: [], isEmpty: isOfObjects && [...state.store.serviceKeys()].length === 0 },
+        source: { name: parts.source, problems: [], isEmpty: isOfObjects && [...state.store.serviceKeys()].length === 0 },
         ...(isOfObjects ? { objects: knownObjects(state.store) } : {}),
       };
       const dataplane = await openDataplane(module, options, own, signal);

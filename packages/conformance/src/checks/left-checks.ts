@@ -36,8 +36,8 @@ export async function checkLeft(player: Player, complain: Complain, random: () =
     const left = told.flatMap((one) => one ?? []);
     if (told.length > 0 && left.length === told.length) {
       hasTold = true;
-      const tell: Complain = (what, expected, got) => complain(what, expected, got, [tampering]);
-      if (!(await isRightlyLeft(life, before, left, tell)) || !(await isMended(player, life, { own, left }, tell))) break;
+      const notify: Complain = (what, expected, got) => complain(what, expected, got, [tampering]);
+      if (!(await isRightlyLeft(life, before, left, notify)) || !(await isMended(player, life, { own, left }, notify))) break;
     } else await mendAll(life);
   }
   listener.stop();

@@ -27,7 +27,7 @@ export function answerText(answer: Answer): string {
   const parts = [head, "", ...blindLines(answer), ...lines, ...(lines.length === 0 ? [] : [""])];
   parts.push(...(culprit === undefined ? goodEnd(answer) : causeLines(culprit.isSure === false ? "maybe" : "culprit", culprit)));
   if (others.length > 0) {
-    parts.push("", "also found:", ...others.slice(0, OTHERS_SHOWN).flatMap((cause) => wrapped(toldText(cause), "  - ")));
+    parts.push("", "also found:", ...others.slice(0, OTHERS_SHOWN).flatMap((cause) => wrapped(reportedText(cause), "  - ")));
     if (others.length > OTHERS_SHOWN) parts.push(`  and ${others.length - OTHERS_SHOWN} more (-o json)`);
   }
   if (culprit !== undefined)
@@ -64,8 +64,8 @@ function goodEnd(answer: Answer): readonly string[] {
     drop: "it is dropped, as it should be",
     pass: `${nothing}: the packet is not a Service's`,
   };
-  const isToldFirst = unseen.length === 0 || answer.isSurveyedByProxy === true;
-  const blind = isToldFirst ? [] : [...wrapped(`could NOT be read: ${unseen.join("; ")}`, ""), ""];
+  const isReportedFirst = unseen.length === 0 || answer.isSurveyedByProxy === true;
+  const blind = isReportedFirst ? [] : [...wrapped(`could NOT be read: ${unseen.join("; ")}`, ""), ""];
   return [...blind, ends[fate.is], ...unjudgedLines(answer), ...nextLines(answer)];
 }
 
@@ -117,14 +117,14 @@ function unjudgedLines({ unjudged }: Answer): readonly string[] {
 }
 
 /** What is wrong, with the word by which docs/why.md has it. */
-function toldText({ id, says }: Cause): string {
+function reportedText({ id, says }: Cause): string {
   return `${says} [${id}]`;
 }
 
 function causeLines(word: string, cause: Cause): readonly string[] {
   const { show = [], mend, commands = [], instead } = cause;
   return [
-    ...wrapped(toldText(cause), `${word}: `.padEnd(MARGIN.length)),
+    ...wrapped(reportedText(cause), `${word}: `.padEnd(MARGIN.length)),
     ...commandLines(show, "  look:  "),
     ...wrapped(`${mend}${commands.length === 0 ? "" : ":"}`, "  mend:  "),
     ...commandLines(commands, `${MARGIN}  `),

@@ -72,7 +72,7 @@ export async function explainPacket<H, K extends KernelObject, S>(question: Pack
     causes: rankedCauses([
       ...walk.causes,
       ...refusalCauses(state, walk),
-      ...mendedByStart(withoutTwice(kernel.causes, causes), [...rest.causes, ...causes]),
+      ...repairedByStart(withoutTwice(kernel.causes, causes), [...rest.causes, ...causes]),
       ...others.causes,
       ...rest.causes,
       ...causes,
@@ -96,7 +96,7 @@ function saysOtherFlags(causes: readonly Cause[]): boolean {
 }
 
 /** Where no proxy keeps the kernel's rules, nothing puts them right before one does again: that is what mends them, and no reason to blame it first. */
-function mendedByStart(kernel: readonly Cause[], known: readonly Cause[]): readonly Cause[] {
+function repairedByStart(kernel: readonly Cause[], known: readonly Cause[]): readonly Cause[] {
   const gone = known.find(({ id }) => id === "not_running");
   if (gone === undefined) return kernel;
   const { mend, commands } = gone;
@@ -159,8 +159,8 @@ async function lookAtKernel<H, K extends KernelObject, S>(
   const looked = await family.lookup?.([...wanted, ...unwanted], signal);
   const held = looked ?? (await observed(family, signal));
   const asked = new Set([...wanted, ...unwanted].map(objectId));
-  const besides = [...(looked ?? [])].flatMap(([id, object]) => (asked.has(id) ? [] : [object]));
-  const found = firstDifference({ wanted, unwanted, held, besides }, family.describe?.bind(family));
+  const alongside = [...(looked ?? [])].flatMap(([id, object]) => (asked.has(id) ? [] : [object]));
+  const found = firstDifference({ wanted, unwanted, held, alongside }, family.describe?.bind(family));
   const isUnknown = question.unknownFlags !== undefined;
   const difference = found?.id === "other_flags" && question.isOfProxy === true ? ofAnotherProxy(found) : found;
   const count = wanted.length + unwanted.length;
@@ -174,7 +174,7 @@ async function lookAtKernel<H, K extends KernelObject, S>(
           : differenceText(difference);
   // Rules that differ may be right, as long as nobody knows the flags of the proxy that made them.
   if (difference !== undefined && isUnknown) {
-    const unseen = `the kernel's rules: ${question.unknownFlags}, so its flags are not known; ${doubtText(difference)}`;
+    const unseen = `the kernel's rules: ${question.unknownFlags}, so its flags are not known; ${unconfirmedText(difference)}`;
     return { steps: [{ says }], causes: [], unseen: [unseen] };
   }
   return { steps: [{ says }], causes: difference === undefined ? [] : [difference], unseen: [] };
@@ -219,7 +219,7 @@ function wholeText(
 }
 
 /** What differs may be explained by flags, or may not. */
-function doubtText({ id, says }: Cause): string {
+function unconfirmedText({ id, says }: Cause): string {
   if (id !== "other_flags") return `with the flags of this command: ${says}`;
   return "the rules are not those that the flags of this command make, so give it the proxy's (--config, --node-name, --cluster-cidr, --service-metrics, --backend-option and so on)";
 }

@@ -101,10 +101,10 @@ it("long values are shown from where they begin to differ", () => {
 
 it("what is there besides and nobody wants is told where nothing else differs", () => {
   const mine = object("a", own);
-  const besides = [object("b", own), object("c", own)];
-  expect(firstDifference({ wanted: [mine], unwanted: [], held: held(mine), besides })).toMatchObject({
+  const alongside = [object("b", own), object("c", own)];
+  expect(firstDifference({ wanted: [mine], unwanted: [], held: held(mine), alongside })).toMatchObject({
     id: "kernel_stale",
     says: "added to the kernel, or left in it: chain b (and 1 more), which no Service asks for",
   });
-  expect(firstDifference({ wanted: [mine], unwanted: [], held: held(), besides })).toMatchObject({ id: "kernel_missing" });
+  expect(firstDifference({ wanted: [mine], unwanted: [], held: held(), alongside })).toMatchObject({ id: "kernel_missing" });
 });

@@ -16,10 +16,10 @@ export interface HeldObjects<K> {
   /** What the host holds under the identities of both. */
   readonly held: ReadonlyMap<string, K>;
   /** What belongs to these, is there, and is none of them; absent: nothing. */
-  readonly besides?: readonly K[];
+  readonly alongside?: readonly K[];
 }
 
-const MEND =
+const FIX =
   "the proxy writes what is missing when it compares: restart it on this node (it adopts what is right), or run its command line once with --once";
 
 /** So many differences are named. */
@@ -32,7 +32,7 @@ const NAMED_MAX = 3;
  * Edges: undefined where all are as they should be. One that is whole, as other flags make it, goes before all others: they differ for the same reason.
  */
 export function firstDifference<K extends KernelObject>(
-  { wanted, unwanted, held, besides = [] }: HeldObjects<K>,
+  { wanted, unwanted, held, alongside = [] }: HeldObjects<K>,
   describe: DescribeObject<K> = plainWords,
 ): Cause | undefined {
   const different = wanted.flatMap((object) => {
@@ -49,13 +49,13 @@ export function firstDifference<K extends KernelObject>(
     return kernelCause(different, isAll ? 1 : NAMED_MAX, isAll ? " and all else that this takes" : "");
   }
   const left = unwanted.find((object) => held.has(objectId(object)));
-  if (left === undefined) return tooMuch(besides, describe);
+  if (left === undefined) return tooMuch(alongside, describe);
   const words = describe(left);
   return {
     id: "kernel_stale",
     says: `added to the kernel, or left in it: ${words.what}, and no Service has that address and port any more`,
     ...shown(words),
-    mend: MEND,
+    mend: FIX,
   };
 }
 
@@ -68,7 +68,7 @@ interface Difference<K> {
 
 /** @param others what those are that are counted alone; "": just more. */
 function kernelCause<K extends KernelObject>(different: readonly Difference<K>[], namedMax: number, others: string): Cause {
-  const all = different.map(differenceTold);
+  const all = different.map(differenceReported);
   const [first, ...also] = all.slice(0, namedMax);
   const more = all.length - 1 - also.length;
   const isRemoved = first?.what === "removed";
@@ -79,11 +79,11 @@ function kernelCause<K extends KernelObject>(different: readonly Difference<K>[]
     says: `${named.join("; ")}${more === 0 ? "" : `${others} (${others === "" ? "and " : ""}${more} more)`}`,
     ...(all.length === 1 ? {} : { differences: all.map(({ what, says }) => `${what}: ${says}`) }),
     ...shown(...different.slice(0, namedMax).map(({ words }) => words)),
-    mend: MEND,
+    mend: FIX,
   };
 }
 
-function differenceTold<K extends KernelObject>({
+function differenceReported<K extends KernelObject>({
   object,
   found,
   words,
@@ -103,18 +103,18 @@ function tooMuch<K>([first, ...others]: readonly K[], describe: (object: K) => O
     id: "kernel_stale",
     says: `added to the kernel, or left in it: ${words.what}${more}, which no Service asks for`,
     ...shown(words),
-    mend: MEND,
+    mend: FIX,
   };
 }
 
 /** @param besides what the kernel holds otherwise, too: flags may explain it, or may not. */
-function otherFlags<K>({ words, found }: Difference<K>, besides?: ObjectWords): Cause {
+function otherFlags<K>({ words, found }: Difference<K>, alongside?: ObjectWords): Cause {
   const how = found === undefined ? "is not there, and other flags make none" : "is whole, and another one than these flags make";
   return {
     id: "other_flags",
     isSure: false,
-    says: `the rules in the kernel were made with other flags than this command was told, or by another version of Turnout: ${words.what} ${how}. So the rules can't be compared, and the steps may be wrong${besides === undefined ? "" : `. Besides, which flags need not explain, ${besides.differs}`}`,
-    ...shown(words, ...(besides === undefined ? [] : [besides])),
+    says: `the rules in the kernel were made with other flags than this command was told, or by another version of Turnout: ${words.what} ${how}. So the rules can't be compared, and the steps may be wrong${alongside === undefined ? "" : `. Besides, which flags need not explain, ${alongside.differs}`}`,
+    ...shown(words, ...(alongside === undefined ? [] : [alongside])),
     mend: "give the flags that the proxy has (--config, --node-name, --cluster-cidr, --service-metrics, --backend-option and so on), or, where the proxy runs, ask it: leave out --source, --backend, --config and --node-name",
   };
 }

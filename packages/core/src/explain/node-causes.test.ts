@@ -34,7 +34,7 @@ function walk({ to = LB, port = 80, node: changes = {}, nodes, source = "kube" }
     ...abilitiesOf({ capabilities: ALL_CAPABILITIES }),
     issues: [],
     objects: { services: () => [], slices: () => new Map(), nodes: () => known as readonly Node[] },
-    source: { name: source, troubles: [], isEmpty: false },
+    source: { name: source, problems: [], isEmpty: false },
   };
   return walkPacket(state, { family: "IPv4", protocol: "TCP", source: "10.1.1.6", destination: to, port, device: "veth2" });
 }

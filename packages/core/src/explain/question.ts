@@ -50,7 +50,7 @@ export interface KnownSource {
   /** As the proxy was told, e.g. `kube` or `file:services.yaml`; undefined: nobody knows. */
   readonly name: string | undefined;
   /** What keeps parts of it from being followed now; empty: nothing. */
-  readonly troubles: readonly string[];
+  readonly problems: readonly string[];
   /** It has no Service at all, of either family. */
   readonly isEmpty: boolean;
   /** It had some since the proxy started; absent: nobody knows. */

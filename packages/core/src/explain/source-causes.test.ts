@@ -6,7 +6,7 @@ import type { ExplainedState, KnownSource } from "./question.ts";
 import { walkPacket } from "./walk.ts";
 import type { Walk } from "./walk.ts";
 
-const FILES: KnownSource = { name: "file:/etc/services", troubles: [], isEmpty: false };
+const FILES: KnownSource = { name: "file:/etc/services", problems: [], isEmpty: false };
 
 interface Asked {
   readonly to: string;
@@ -54,7 +54,7 @@ describe("a source without any Service", () => {
   });
 
   it("is a guess where it never had one, and says that it is not followed", () => {
-    const asked = { to: "10.96.0.10", source: { isEmpty: true, name: "kube", troubles: ["Services: refused"] } };
+    const asked = { to: "10.96.0.10", source: { isEmpty: true, name: "kube", problems: ["Services: refused"] } };
     const [cause] = walk(asked).causes;
     expect(cause).toMatchObject({ id: "no_services", isSure: false, show: ["turnout status", "kubectl get services -A"] });
     expect(cause?.says).toMatch(/the source is not followed: Services: refused$/);
@@ -82,14 +82,14 @@ describe("a source that has Services", () => {
     expect(second).toMatchObject({ id: "source_trouble", isSure: false, show: ["turnout status"], mend: "mend line 3" });
     expect(second?.says).toContain("/etc/services/a.yaml:3: the YAML can't be read");
     expect(others).toEqual([]);
-    expect(walk({ to: "10.96.0.11", objects, source: { troubles: ["files: gone"] } }).causes.map(({ id }) => id)).toContain(
+    expect(walk({ to: "10.96.0.11", objects, source: { problems: ["files: gone"] } }).causes.map(({ id }) => id)).toContain(
       "source_trouble",
     );
     expect(walk({ to: "10.96.0.10", objects, issues: [broken] }).causes).toEqual([]);
   });
 
   it("and is not followed is worth a note where nothing is wrong", () => {
-    const { causes, notes } = walk({ to: "10.96.0.10", objects, source: { troubles: ["files: gone"] } });
+    const { causes, notes } = walk({ to: "10.96.0.10", objects, source: { problems: ["files: gone"] } });
     expect(causes).toEqual([]);
     expect(notes).toEqual([expect.stringContaining("file:/etc/services is not followed (files: gone)")]);
   });

@@ -14,10 +14,10 @@ export function emptySourceCauses(state: ExplainedState, packet: AskedPacket, is
   const isHosts = hostAddresses.includes(destination) || isLoopback(destination);
   const isNodePort = isHosts && port >= NODE_PORTS[0] && port <= NODE_PORTS[1];
   if (isKnown && !isNodePort) return [];
-  const { name, troubles, wasFilled = false } = source;
+  const { name, problems, wasFilled = false } = source;
   const from = name === undefined ? "" : ` from source ${name}`;
   const lost = wasFilled ? "; it had some before, and their rules were taken away" : "";
-  const trouble = troubles.length === 0 ? "" : `; the source is not followed: ${troubles.join("; ")}`;
+  const trouble = problems.length === 0 ? "" : `; the source is not followed: ${problems.join("; ")}`;
   const path = pathOf(name);
   const isSure = wasFilled || isWithin(destination, node.serviceCIDRs);
   return [
@@ -36,20 +36,20 @@ export function emptySourceCauses(state: ExplainedState, packet: AskedPacket, is
 
 /** What is known of Services may be old. Pure. */
 export function sourceNotes({ source }: Pick<ExplainedState, "source">): readonly string[] {
-  const { name = "", troubles = [] } = source ?? {};
-  if (troubles.length === 0) return [];
-  return [`the source ${name} is not followed (${troubles.join("; ")}): this is what it said last, and changes don't come into force`];
+  const { name = "", problems = [] } = source ?? {};
+  if (problems.length === 0) return [];
+  return [`the source ${name} is not followed (${problems.join("; ")}): this is what it said last, and changes don't come into force`];
 }
 
 /** What is wrong with the source itself may be why a Service isn't known. A guess. Pure. */
 export function sourceCauses({ source, issues }: ExplainedState): readonly Cause[] {
-  const { name = "", troubles = [] } = source ?? {};
+  const { name = "", problems = [] } = source ?? {};
   const guess = (says: string, mend: string): readonly Cause[] => [
     { id: "source_trouble", isSure: false, says: `the source ${name} ${says}`, show: ["turnout status"], mend },
   ];
-  if (troubles.length > 0)
+  if (problems.length > 0)
     return guess(
-      `is not followed (${troubles.join("; ")}), so a Service that it has now may not be known here`,
+      `is not followed (${problems.join("; ")}), so a Service that it has now may not be known here`,
       "have the source answer again; rules stay as they are until then",
     );
   const [first, ...others] = issues.filter(isOfSource);

@@ -54,7 +54,7 @@ function otherNode({ objects, node }: ExplainedState, address: string): Node | u
 }
 
 /** Name who has an address and port that are no Service's; undefined: nobody is known to. Pure. */
-export function strangerText(state: ExplainedState, { destination, port, protocol }: AskedPacket): string | undefined {
+export function unownedText(state: ExplainedState, { destination, port, protocol }: AskedPacket): string | undefined {
   const target = `${hostPort(destination, port)}/${protocol}`;
   const find = (fits: (row: ServicePort) => boolean): ServicePort | undefined => [...state.rows].find(fits);
   const probed =
@@ -71,7 +71,7 @@ export function strangerText(state: ExplainedState, { destination, port, protoco
 }
 
 /** Name what is worth knowing of an address that is no Service's. Pure. */
-export function strangerNotes(state: ExplainedState, { destination, port, protocol }: AskedPacket): readonly string[] {
+export function unownedNotes(state: ExplainedState, { destination, port, protocol }: AskedPacket): readonly string[] {
   const other = otherNode(state, destination);
   const row = [...state.rows].find(
     ({ name, destinations }) => name.protocol === protocol && destinations.some((one) => one.kind === "nodePort" && one.port === port),

@@ -10,7 +10,7 @@ import { contestedCauses, missCauses } from "./near-misses.ts";
 import { UNKNOWN_DEVICE } from "./question.ts";
 import { nodeFindings } from "./node-causes.ts";
 import { inSource, sourceNotes } from "./source-causes.ts";
-import { isServiceAddress, senderNotes, serviceCauses, strangerNotes, strangerText, takenCauses } from "./strangers.ts";
+import { isServiceAddress, senderNotes, serviceCauses, unownedNotes, unownedText, takenCauses } from "./strangers.ts";
 import type { AskedPacket, ExplainedState } from "./question.ts";
 
 /** What the desired state says of a packet. */
@@ -108,11 +108,11 @@ function walkMiss(state: ExplainedState, packet: AskedPacket, sender: Step): Wal
   const isWithoutNodePorts = missing.some(({ id }) => id === "node_port_address");
   const ofNode = nodeFindings(state, packet, { isWithoutLocal: false, isWithoutNodePorts });
   const causes = inSource([...ofNode.causes, ...missing], state, packet.destination);
-  const owner = strangerText(state, packet) ?? `${targetText(packet)} is no Service's that counts here`;
+  const owner = unownedText(state, packet) ?? `${targetText(packet)} is no Service's that counts here`;
   const { is }: Unserved = wanted === "pass" ? { is: wanted } : unserved(state, wanted, packet, undefined);
   const words = is === "reject" ? "it is refused" : is === "drop" ? "it is dropped" : "it goes on as it is";
   const says = `${owner}: ${words}`;
-  const notes = causes.length === 0 ? [...strangerNotes(state, packet), ...sourceNotes(state), ...ofNode.notes] : [];
+  const notes = causes.length === 0 ? [...unownedNotes(state, packet), ...sourceNotes(state), ...ofNode.notes] : [];
   return {
     steps: [sender, rule === undefined ? { says } : { says, rule }],
     fate: { is },

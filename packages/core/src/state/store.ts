@@ -129,7 +129,7 @@ export class Store {
 
   /** Note that the first list of a kind is complete. */
   markSynced(kind: ObjectKind): void {
-    if (this.#unsynced.delete(kind) && this.isSynced) this.#tell({ kind: "synced" });
+    if (this.#unsynced.delete(kind) && this.isSynced) this.#notify({ kind: "synced" });
   }
 
   /** Hear of changes; called synchronously, must not throw. Returns the way to stop hearing. */
@@ -210,7 +210,7 @@ export class Store {
       if (after === before) return;
       this.#services.set(key, after);
     }
-    this.#tell({ kind: "service", key, triggeredMs: undefined });
+    this.#notify({ kind: "service", key, triggeredMs: undefined });
   }
 
   /** The slice under `namespace/name`. */
@@ -224,7 +224,7 @@ export class Store {
     if (slice !== undefined && slice === before) return;
     if (slice !== undefined && place !== undefined && slice.service === before?.service) {
       place.slices.set(key, slice);
-      this.#tell({ kind: "service", key: place.owner, triggeredMs: slice.triggeredMs });
+      this.#notify({ kind: "service", key: place.owner, triggeredMs: slice.triggeredMs });
       return;
     }
     // A changed service-name label moves the slice; the old owner loses it (upstream leaves it behind).
@@ -235,14 +235,14 @@ export class Store {
     if (slices === undefined) this.#slices.set(owner, (slices = new Map<string, EndpointSlice>()));
     slices.set(key, slice);
     this.#places.set(key, { owner, slices });
-    this.#tell({ kind: "service", key: owner, triggeredMs: slice.triggeredMs });
+    this.#notify({ kind: "service", key: owner, triggeredMs: slice.triggeredMs });
   }
 
   #dropSlice({ owner, slices }: SlicePlace, key: string): void {
     this.#places.delete(key);
     slices.delete(key);
     if (slices.size === 0) this.#slices.delete(owner);
-    this.#tell({ kind: "service", key: owner, triggeredMs: undefined });
+    this.#notify({ kind: "service", key: owner, triggeredMs: undefined });
   }
 
   #setNode(name: string, node: Node | undefined): void {
@@ -254,17 +254,17 @@ export class Store {
     if (oldest !== undefined) this.#lastingNodes.delete(oldest);
     if (node === undefined) this.#nodes.delete(name);
     else this.#nodes.set(name, node);
-    this.#tell({ kind: "node", key: name });
-    if (oldest !== undefined || !isEqual(before, this.lastingNode(name)?.addresses)) this.#tell({ kind: "nodeAddresses" });
+    this.#notify({ kind: "node", key: name });
+    if (oldest !== undefined || !isEqual(before, this.lastingNode(name)?.addresses)) this.#notify({ kind: "nodeAddresses" });
   }
 
   #setServiceCIDR(name: string, cidr: ServiceCIDR | undefined): void {
     if (cidr === undefined) this.#serviceCIDRs.delete(name);
     else this.#serviceCIDRs.set(name, cidr);
-    this.#tell({ kind: "serviceCIDRs" });
+    this.#notify({ kind: "serviceCIDRs" });
   }
 
-  #tell(change: StoreChange): void {
+  #notify(change: StoreChange): void {
     for (const listener of this.#listeners) listener(change);
   }
 

@@ -26,7 +26,7 @@ export class Attempts<K> {
   }
 
   /** What was tried last of an object that failed: the host may hold it, what it held before, or something between. Undefined: there is no doubt. */
-  doubted(id: string): K | undefined {
+  unconfirmed(id: string): K | undefined {
     return this.#doubtful.size === 0 ? undefined : this.#doubtful.get(id);
   }
 
@@ -60,7 +60,7 @@ export class Attempts<K> {
   }
 
   /** The host was looked at: nothing is in doubt. */
-  clearDoubts(): void {
+  clearUnconfirmed(): void {
     this.#doubtful.clear();
   }
 }

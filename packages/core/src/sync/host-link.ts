@@ -20,7 +20,7 @@ const NAMED_MAX = 3;
 /** Objects that a finding names. */
 const FOUND_MAX = 3;
 
-const NOTHING_FOUND: Findings = { hasLooked: false, lookingMs: 0, hasMended: false, drifted: 0, driftedSome: [] };
+const NOTHING_FOUND: Findings = { hasLooked: false, lookingMs: 0, hasRepaired: false, drifted: 0, driftedSome: [] };
 
 /** Nothing was done, and nothing had to be. */
 const NOTHING_APPLIED: AppliedCount = { put: 0, removed: 0, deferred: 0 };
@@ -32,7 +32,7 @@ export interface Findings {
   /** What that took, in ms. */
   readonly lookingMs: number;
   /** What somebody was seen to leave of objects was believed, without looking. */
-  readonly hasMended: boolean;
+  readonly hasRepaired: boolean;
   /** How many objects were otherwise than we had left them. */
   readonly drifted: number;
   /** What was done to some of them, for people: `removed element … of map … (shop/cart:http)`. */
@@ -81,11 +81,11 @@ export class HostLink<H, K extends KernelObject, S> {
   }
 
   /** Somebody left so much of what the host held. Where everything is compared anyway, that finds it. */
-  believe(left: LeftObjects): void {
+  trust(left: LeftObjects): void {
     if (!this.#isKnown) return;
     if (left !== "nothing" && "covers" in left && !left.isCurrent()) return this.distrust();
-    this.#found(this.#options.ledger.believe(left));
-    this.#findings = { ...this.#findings, hasMended: true };
+    this.#found(this.#options.ledger.trust(left));
+    this.#findings = { ...this.#findings, hasRepaired: true };
   }
 
   #found(drifted: readonly Drifted<K>[]): void {

@@ -52,7 +52,7 @@ export class Ledger<K extends KernelObject> {
   readonly #lingering = new LingeringObjects<K>();
   #skeleton: readonly K[] = [];
   #appliedCount = 0;
-  /** How far {@link Ledger.nextInForce} has come. */
+  /** How far {@link Ledger.nextApplied} has come. */
   #round: MapIterator<[string, Entry<K>]> | undefined;
 
   /** Objects the host holds, as far as is known. */
@@ -116,7 +116,7 @@ export class Ledger<K extends KernelObject> {
   }
 
   /** The next objects that are in force, at most so many; after the last of a round fewer, or none. */
-  nextInForce(count: number): readonly K[] {
+  nextApplied(count: number): readonly K[] {
     const some: K[] = [];
     this.#round ??= this.#entries.entries();
     while (some.length < count) {
@@ -205,7 +205,7 @@ export class Ledger<K extends KernelObject> {
 
   /** Believe an observation: from now on the difference is against this. Undefined: nothing is known to be there. */
   adopt(observed: Observed<K> | undefined): void {
-    this.#attempts.clearDoubts();
+    this.#attempts.clearUnconfirmed();
     const deferred = [...this.#attempts.deferred];
     for (const [id, entry] of this.#entries) {
       if (entry.applied !== undefined) this.#setApplied(entry, undefined);
@@ -224,7 +224,7 @@ export class Ledger<K extends KernelObject> {
   }
 
   /** Believe that somebody left so much of what the host held, and touched nothing else. Gives the objects of which there is something else now. */
-  believe(left: LeftObjects): readonly Drifted<K>[] {
+  trust(left: LeftObjects): readonly Drifted<K>[] {
     const changed: Drifted<K>[] = [];
     if (left === "nothing") {
       for (const [id, entry] of this.#entries) {
@@ -293,10 +293,10 @@ export class Ledger<K extends KernelObject> {
 
   #plan(id: string, put: Put<K>[], remove: K[]): void {
     const entry = this.#entries.get(id);
-    if (entry === undefined || this.#isInForce(id, entry)) return this.#markInForce(id, entry);
+    if (entry === undefined || this.#isApplied(id, entry)) return this.#markApplied(id, entry);
     if (this.#attempts.hasFailed(id)) return;
     if (entry.wanted === undefined) {
-      if (!this.#kept.has(id)) remove.push((entry.applied ?? this.#attempts.doubted(id)) as K);
+      if (!this.#kept.has(id)) remove.push((entry.applied ?? this.#attempts.unconfirmed(id)) as K);
     } else if (entry.applied !== undefined) put.push({ before: entry.applied, after: entry.wanted });
     else {
       const lingering = this.#lingering.get(id);
@@ -317,11 +317,11 @@ export class Ledger<K extends KernelObject> {
     this.#setApplied(entry, object);
     this.#attempts.succeed(id);
     this.#lingering.ends(id);
-    if (this.#isInForce(id, entry)) this.#markInForce(id, entry);
+    if (this.#isApplied(id, entry)) this.#markApplied(id, entry);
   }
 
-  #isInForce(id: string, entry: Entry<K>): boolean {
-    return isInForce(entry) && this.#attempts.doubted(id) === undefined;
+  #isApplied(id: string, entry: Entry<K>): boolean {
+    return isApplied(entry) && this.#attempts.unconfirmed(id) === undefined;
   }
 
   #setApplied(entry: Entry<K>, object: K | undefined): void {
@@ -330,7 +330,7 @@ export class Ledger<K extends KernelObject> {
     entry.applied = object;
   }
 
-  #markInForce(id: string, entry: Entry<K> | undefined): void {
+  #markApplied(id: string, entry: Entry<K> | undefined): void {
     this.#dirty.delete(id);
     this.#attempts.forget(id);
     if (entry === undefined) return;
@@ -340,7 +340,7 @@ export class Ledger<K extends KernelObject> {
   }
 
   #touch(id: string, entry: Entry<K>): void {
-    if (this.#isInForce(id, entry)) this.#markInForce(id, entry);
+    if (this.#isApplied(id, entry)) this.#markApplied(id, entry);
     else this.#dirty.add(id);
   }
 
@@ -389,7 +389,7 @@ export class Ledger<K extends KernelObject> {
   }
 }
 
-function isInForce<K extends KernelObject>({ wanted, applied }: Entry<K>): boolean {
+function isApplied<K extends KernelObject>({ wanted, applied }: Entry<K>): boolean {
   if (wanted === applied) return true;
   return wanted !== undefined && applied !== undefined && isEqual(wanted.value, applied.value);
 }

@@ -93,7 +93,7 @@ export class Reconciler<H, K extends KernelObject, S> {
       this.#backoff.reset();
       this.#retryAtMs = Math.min(this.#retryAtMs, clock.nowMs() + this.#backoff.next());
     }
-    this.#tell(known);
+    this.#notify(known);
     return count;
   }
 
@@ -193,7 +193,7 @@ export class Reconciler<H, K extends KernelObject, S> {
   }
 
   /** @param known objects that had failed before */
-  #tell(known: ReadonlySet<string>): void {
+  #notify(known: ReadonlySet<string>): void {
     const { family, log, observer, wanted } = this.#options;
     const { failed } = wanted.ledger;
     const isRefused = this.#isRefused();

@@ -56,7 +56,7 @@ export class RollingAudit<H, K extends KernelObject, S> {
   async lookAtSlice(signal: AbortSignal): Promise<ReadonlyMap<string, WhatIsLeft>> {
     const { backend, ledger, family, clock, log, retryMs } = this.#options;
     const sinceMs = workMs(clock);
-    const slice = ledger.nextInForce(this.#size);
+    const slice = ledger.nextApplied(this.#size);
     try {
       const found = slice.length === 0 ? new Map<string, K>() : await backend.lookup?.(slice, signal);
       const tookMs = workMs(clock) - sinceMs;

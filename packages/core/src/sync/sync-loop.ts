@@ -251,7 +251,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const schedule = this.#schedule;
     const startMs = clock.nowMs();
     if (schedule.isAuditDue(startMs)) this.#hostLink.distrust();
-    for (const left of this.#left.splice(0)) this.#hostLink.believe(left);
+    for (const left of this.#left.splice(0)) this.#hostLink.trust(left);
     const isFull = !this.#hostLink.isKnown;
     schedule.began(startMs, isFull);
     this.#wanted.setHost(this.#host);
@@ -283,7 +283,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const { clock, family, observer } = this.#options;
     const { ledger } = this.#wanted;
     const atMs = clock.nowMs();
-    const { hasLooked, lookingMs, hasMended: mended, drifted, driftedSome } = this.#hostLink.drainFindings();
+    const { hasLooked, lookingMs, hasRepaired: mended, drifted, driftedSome } = this.#hostLink.drainFindings();
     if (deferred > 0) this.#schedule.paused(atMs);
     else this.#schedule.succeeded(atMs, Math.min(ledger.lingeringDueMs, this.#reconciler.retryAtMs ?? Number.POSITIVE_INFINITY), lookingMs);
     let triggersMs: readonly number[] = [];

@@ -61,11 +61,11 @@ export class IptablesTool {
     if (this.#choice !== undefined) return this.#choice;
     const choice = await this.#lookup.choice(signal);
     // Several may have waited; one of them tells.
-    if (this.#choice === undefined) this.#tell(choice);
+    if (this.#choice === undefined) this.#notify(choice);
     return (this.#choice = choice);
   }
 
-  #tell({ variant, version, because, mixed }: IptablesChoice): void {
+  #notify({ variant, version, because, mixed }: IptablesChoice): void {
     const { log } = this.#world;
     log.info("iptables chosen", { family: this.#family, variant, version, because });
     if (mixed === undefined) return;

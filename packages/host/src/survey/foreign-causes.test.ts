@@ -156,7 +156,7 @@ describe("rules that can be judged", () => {
 });
 
 describe("what mends a drop", () => {
-  const mends = (text: string, way: Partial<HookedWay>): readonly string[] =>
+  const fixes = (text: string, way: Partial<HookedWay>): readonly string[] =>
     iptables(text, way).causes.flatMap(({ commands = [] }) => commands);
 
   it("accepts all that Services translate where this packet is translated, and says so", () => {
@@ -176,23 +176,23 @@ describe("what mends a drop", () => {
   });
 
   it("accepts no other open connections where answers of Services are dropped", () => {
-    expect(mends("-A FORWARD -s 10.1.1.1/32 -j DROP", {})).toEqual(["iptables -t filter -I FORWARD -m conntrack --ctstate DNAT -j ACCEPT"]);
+    expect(fixes("-A FORWARD -s 10.1.1.1/32 -j DROP", {})).toEqual(["iptables -t filter -I FORWARD -m conntrack --ctstate DNAT -j ACCEPT"]);
   });
 
   it("accepts this address and port where nothing is translated here, and answers where they come by", () => {
     const packet = { ...FORWARDED.packet, destination: "10.1.1.1", port: 8080 };
-    expect(mends("-P FORWARD DROP", { packet, isTranslated: false }).slice(0, 2)).toEqual([
+    expect(fixes("-P FORWARD DROP", { packet, isTranslated: false }).slice(0, 2)).toEqual([
       "iptables -t filter -I FORWARD -d 10.1.1.1 -p tcp --dport 8080 -j ACCEPT",
       "iptables -t filter -I FORWARD -s 10.1.1.1 -p tcp --sport 8080 -j ACCEPT",
     ]);
-    expect(mends("-A INPUT -p tcp -j DROP", { packet, isTranslated: false, outDevice: "" })).toEqual([
+    expect(fixes("-A INPUT -p tcp -j DROP", { packet, isTranslated: false, outDevice: "" })).toEqual([
       "iptables -t filter -I INPUT -d 10.1.1.1 -p tcp --dport 8080 -j ACCEPT",
     ]);
   });
 
   it("has fail2ban let in the client of this packet", () => {
     const f2b = "-N f2b-web\n-A FORWARD -j f2b-web\n-A f2b-web -j REJECT";
-    expect(mends(f2b, {})[0]).toBe(`fail2ban-client unban ${FORWARDED.packet.source}`);
+    expect(fixes(f2b, {})[0]).toBe(`fail2ban-client unban ${FORWARDED.packet.source}`);
   });
 
   it("deletes the rule where packets come in at a device: nothing is translated there", () => {

@@ -47,13 +47,13 @@ describe("own commits", () => {
   });
 
   it("finds somebody else's beside them, and when they are done", async () => {
-    const besides = (): Promise<void> =>
+    const alongside = (): Promise<void> =>
       own.during(1, async () => {
         commit("nft");
         await clock.sleep(3_000, never);
         commit("ip6tables-resto");
       });
-    expect(await isUndisturbed(5_000, besides)).toBe(false);
+    expect(await isUndisturbed(5_000, alongside)).toBe(false);
   });
 
   it("does not wait for ever for one that hangs", async () => {

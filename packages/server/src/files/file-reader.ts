@@ -120,7 +120,7 @@ export class FileReader {
     }
     this.#root = "lost";
     const issue = { object: root, what: error.what, hint: "what it said before stays in force" };
-    this.#tell([{ id: `root ${error.message}`, issue }], true);
+    this.#notify([{ id: `root ${error.message}`, issue }], true);
     return true;
   }
 
@@ -267,10 +267,10 @@ export class FileReader {
       const issue = { object: `${path}:${line}`, what, hint: "the first one counts; delete one of them" };
       findings.push({ id: `${path} ${id} ${winner}`, issue });
     }
-    this.#tell(findings, false);
+    this.#notify(findings, false);
   }
 
-  #tell(findings: readonly Finding[], keepsOthers: boolean): void {
+  #notify(findings: readonly Finding[], keepsOthers: boolean): void {
     const told = new Set(this.#held.map(({ id }) => id));
     const ids = new Set(findings.map(({ id }) => id));
     this.#held = keepsOthers ? [...this.#held.filter(({ id }) => !ids.has(id)), ...findings] : findings;

@@ -36,7 +36,7 @@ export class HealthService {
   setServing(isServing: boolean): void {
     if (this.#isServing === isServing) return;
     this.#isServing = isServing;
-    for (const tell of this.#listeners) tell();
+    for (const notify of this.#listeners) notify();
   }
 
   /** The handlers for {@link HEALTH_DEFINITION}. */
@@ -47,13 +47,13 @@ export class HealthService {
     };
     const watch: handleServerStreamingCall<HealthCheckRequest, HealthCheckResponse> = (call) => {
       // Someone who does not read gets nothing more.
-      const tell = (): void => {
+      const notify = (): void => {
         if (!call.writableNeedDrain) call.write({ status: this.#status(call.request.service) });
       };
-      const stop = (): void => void this.#listeners.delete(tell);
-      this.#listeners.add(tell);
+      const stop = (): void => void this.#listeners.delete(notify);
+      this.#listeners.add(notify);
       call.on("cancelled", stop).on("close", stop);
-      tell();
+      notify();
     };
     return { check, watch };
   }

@@ -148,7 +148,7 @@ class KeptSocket implements UnixListener {
         await this.#look();
       } catch (error) {
         if (!ProxyError.is(error)) throw error;
-        this.#tell(`the socket is gone and can't be made again (${error.message})`);
+        this.#notify(`the socket is gone and can't be made again (${error.message})`);
       }
     }
   }
@@ -157,7 +157,7 @@ class KeptSocket implements UnixListener {
     const { path, log } = this.#options;
     const now = await identityOf(path);
     if (now !== undefined) {
-      this.#tell(now === this.#made.file ? "" : "something else is where our socket was");
+      this.#notify(now === this.#made.file ? "" : "something else is where our socket was");
       return;
     }
     const before = this.#made;
@@ -167,7 +167,7 @@ class KeptSocket implements UnixListener {
     log.warn("our socket was removed, and is made again", { listen: path });
   }
 
-  #tell(trouble: string): void {
+  #notify(trouble: string): void {
     if (trouble === this.#trouble) return;
     this.#trouble = trouble;
     const { path, log } = this.#options;

@@ -99,7 +99,7 @@ export class EventQueue {
   }
 
   #tellIdle(): void {
-    for (const tell of this.#onIdle.splice(0)) tell();
+    for (const notify of this.#onIdle.splice(0)) notify();
   }
 
   /** The first event that may be sent now. */
@@ -127,8 +127,8 @@ export class EventQueue {
     this.#leftOut = 0;
     if (error !== undefined) {
       // What refuses one event refuses all: one line until one is written again.
-      const tell = this.#isRefusedToldOf ? log.debug : log.info;
-      tell.call(log, `the event ${event.reason} was not written; nothing depends on it`, { error: error.message });
+      const notify = this.#isRefusedToldOf ? log.debug : log.info;
+      notify.call(log, `the event ${event.reason} was not written; nothing depends on it`, { error: error.message });
     }
     this.#isRefusedToldOf = error !== undefined;
   }

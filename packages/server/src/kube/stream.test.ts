@@ -134,9 +134,9 @@ describe("backoffMs", () => {
 describe("retries", () => {
   const limits = { backoffBaseMs: 800, backoffMaxMs: 30_000, cheapBackoffMaxMs: 5_000 };
   /** The waits after so many failures, one of each in turn. */
-  function waits(...troubles: readonly Trouble[]): readonly number[] {
+  function waits(...problems: readonly Trouble[]): readonly number[] {
     const retries = new Retries(limits, () => 0.5);
-    return troubles.map((trouble) => {
+    return problems.map((trouble) => {
       retries.note(trouble);
       return retries.waitMs(trouble, 0);
     });

@@ -239,10 +239,10 @@ describe("a feed that is lost while a state is in doubt", () => {
     push(toyFull([toyRow("cart")]));
     await guard.next(never);
     push({ ...toyFull([]), instance: "another node-state server" });
-    const doubted = Promise.allSettled([guard.next(never)]);
+    const unconfirmed = Promise.allSettled([guard.next(never)]);
     await flushPromises();
     lose();
-    expect(await doubted).toMatchObject([{ status: "rejected" }]);
+    expect(await unconfirmed).toMatchObject([{ status: "rejected" }]);
     const again = guard.next(never).then(({ set }) => set.length);
     expect(await Promise.race([again, flushPromises().then(() => "still in doubt")])).toBe("still in doubt");
   });
@@ -250,10 +250,10 @@ describe("a feed that is lost while a state is in doubt", () => {
   test("is followed again at a start", async () => {
     const { guard, push, lose } = createGuard();
     push(toyFull([]));
-    const doubted = Promise.allSettled([guard.next(never)]);
+    const unconfirmed = Promise.allSettled([guard.next(never)]);
     await flushPromises();
     lose();
-    expect(await doubted).toMatchObject([{ status: "rejected" }]);
+    expect(await unconfirmed).toMatchObject([{ status: "rejected" }]);
     push(toyFull([toyRow("cart")]));
     expect((await guard.next(never)).set).toHaveLength(1);
   });

@@ -21,7 +21,7 @@ export function boundConnections(server: Server, address: string, clock: Clock, 
   const step = (socket: Socket): void => {
     if (byLastStep.delete(socket)) byLastStep.add(socket);
   };
-  const tell = (): void => {
+  const notify = (): void => {
     closed++;
     if (clock.nowMs() < toldMs + QUIET_MS) return;
     const hint = "many clients that don't finish their requests? see who they are with ss -tn, and keep them away from the port";
@@ -40,7 +40,7 @@ export function boundConnections(server: Server, address: string, clock: Clock, 
     if (byLastStep.size <= CONNECTIONS_MAX || oldest === undefined) return;
     byLastStep.delete(oldest);
     oldest.destroy();
-    tell();
+    notify();
   });
   server.on("request", ({ socket }: IncomingMessage, response: ServerResponse) => {
     step(socket);
