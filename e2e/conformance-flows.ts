@@ -7,7 +7,7 @@ import type { Cluster } from "@turnout/lab";
 const FORGET_MS = 30_000;
 /** How long a flow must be remembered for, to be believed. */
 const REMEMBER_MS = 400;
-const LOOK_AGAIN_MS = 20;
+const POLL_AGAIN_MS = 20;
 
 /** A flow that was kept, and what should have become of it. */
 export interface FlowInQuestion {
@@ -33,7 +33,7 @@ export async function lookAtFlows(cluster: Cluster, flows: readonly FlowInQuesti
   // What must be forgotten first: its going is a sign that forgetting has begun.
   let lasting = await tracked(flows.filter(({ is }) => is === "forgotten"));
   while (lasting.length > 0 && performance.now() - startMs < FORGET_MS) {
-    await sleep(LOOK_AGAIN_MS);
+    await sleep(POLL_AGAIN_MS);
     lasting = await tracked(lasting);
   }
   await sleep(Math.max(0, startMs + REMEMBER_MS - performance.now()));

@@ -26,9 +26,9 @@ describe("turnout why", { ...needs("root", "ip", "conntrack", "nft>=1.0.1", "ipt
   });
 
   it("names what was broken", async () => {
-    const played = [];
-    for (const fault of someOf(allFaults(stage), { oneOf: 9, from: 4 })) played.push(await playFault(stage, fault));
-    expect(played.filter(({ isRight }) => !isRight)).toEqual([]);
+    const ran = [];
+    for (const fault of someOf(allFaults(stage), { oneOf: 9, from: 4 })) ran.push(await playFault(stage, fault));
+    expect(ran.filter(({ isRight }) => !isRight)).toEqual([]);
   });
 });
 
@@ -40,10 +40,10 @@ describe.each(["iptables", "ebpf"])("turnout why, %s", (backend) => {
   it("names what was changed in the kernel", tools, async () => {
     const stage = await createFaultStage(backend);
     try {
-      const played = [];
+      const ran = [];
       const faults = allFaults(stage).filter(({ kind }) => kind === "kernel");
-      for (const fault of someOf(faults, { oneOf: 9, from: 4 })) played.push(await playFault(stage, fault));
-      expect(played.filter(({ isRight }) => !isRight)).toEqual([]);
+      for (const fault of someOf(faults, { oneOf: 9, from: 4 })) ran.push(await playFault(stage, fault));
+      expect(ran.filter(({ isRight }) => !isRight)).toEqual([]);
     } finally {
       await stage.destroy();
     }
@@ -57,10 +57,10 @@ describe("turnout why, userspace", () => {
   it("names what keeps packets from its process, or from the endpoint", tools, async () => {
     const stage = await createFaultStage("userspace");
     try {
-      const played = [];
+      const ran = [];
       const faults = allFaults(stage).filter(({ fault }) => fault.name.startsWith("userspace:"));
-      for (const fault of someOf(faults, { oneOf: 5, from: 2 })) played.push(await playFault(stage, fault));
-      expect(played.filter(({ isRight }) => !isRight)).toEqual([]);
+      for (const fault of someOf(faults, { oneOf: 5, from: 2 })) ran.push(await playFault(stage, fault));
+      expect(ran.filter(({ isRight }) => !isRight)).toEqual([]);
     } finally {
       await stage.destroy();
     }

@@ -26,7 +26,7 @@ export async function checkWhy({ site, restartProxy }: RealStage): Promise<void>
   assert.equal(faults.length, PLAYED.length, "the corpus has faults of other names now");
   try {
     const verdicts: Verdict[] = [];
-    for (const played of faults) verdicts.push(await playFault(stage, played));
+    for (const ran of faults) verdicts.push(await playFault(stage, ran));
     assert.deepEqual(
       verdicts.filter(({ isRight }) => !isRight),
       [],

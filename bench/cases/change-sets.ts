@@ -58,7 +58,7 @@ export const changeSets: BenchCase = {
 
 function rowsOf({ shape, report }: ChangeSetsData): readonly (readonly string[])[] {
   const size = shapeText(shape);
-  const played = TRACES.map(({ name }, index) => {
+  const ran = TRACES.map(({ name }, index) => {
     const [each, merged] = report.traces[index] ?? [];
     if (each === undefined || merged === undefined) throw new Error(`${name} was not played`);
     const ratio = each.changeSets === 0 ? "all : 0" : `${(each.events / each.changeSets).toFixed(1)} : 1`;
@@ -69,7 +69,7 @@ function rowsOf({ shape, report }: ChangeSetsData): readonly (readonly string[])
     const memory = `${(retainedBytes / 1e6).toFixed(1)} MB`;
     return [size, "busy reader", number(updates), number(sets), number(rows), "", `${number(updates / sets)} : 1`, "", memory];
   });
-  return [...played, ...busy];
+  return [...ran, ...busy];
 }
 
 function targetsOf({ report }: ChangeSetsData): readonly Goal[] {

@@ -26,8 +26,7 @@ async function playHere(name: string, only: string): Promise<boolean> {
   try {
     if (["", "healthy"].includes(only))
       for (const variant of healthyVariants(stage.backend)) for (const verdict of await playHealthy(stage, variant)) notify(verdict);
-    for (const played of allFaults(stage))
-      if (played.fault.name.includes(only) || played.kind === only) notify(await playFault(stage, played));
+    for (const ran of allFaults(stage)) if (ran.fault.name.includes(only) || ran.kind === only) notify(await playFault(stage, ran));
   } finally {
     process.stdout.write(verdictTable(verdicts));
     await stage.destroy();

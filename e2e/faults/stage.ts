@@ -37,16 +37,16 @@ const APART: Readonly<Record<string, Partial<SiteOptions>>> = {
   [GUEST_BACKEND]: { isInParts: true },
 };
 
-function isLegacy(played: string): boolean {
-  return played === GUEST_BACKEND || played === LEGACY_IPTABLES;
+function isLegacy(ran: string): boolean {
+  return ran === GUEST_BACKEND || ran === LEGACY_IPTABLES;
 }
 
-function backendOf(played: string): string {
-  return played === LEGACY_IPTABLES ? "iptables" : played;
+function backendOf(ran: string): string {
+  return ran === LEGACY_IPTABLES ? "iptables" : ran;
 }
 
-function backendFlags(played: string): readonly string[] {
-  return ["--backend", backendOf(played), ...(isLegacy(played) ? ["--backend-option", "variant=legacy"] : [])];
+function backendFlags(ran: string): readonly string[] {
+  return ["--backend", backendOf(ran), ...(isLegacy(ran) ? ["--backend-option", "variant=legacy"] : [])];
 }
 
 /** Ask about packets on a site that is there already, whose proxy has these flags, and where one Service serves for all. */
@@ -56,9 +56,9 @@ export function askOn(site: Site, backend: string, flags: readonly string[], ser
 }
 
 /** Build the stage. `played`: a backend, or {@link LEGACY_IPTABLES}. */
-export async function createFaultStage(played: string): Promise<FaultStage> {
-  const flags = [...FLAGS, ...backendFlags(played)];
-  const site = await createSite({ proxied: ["node1"], layout: "one process", flags, ...APART[played] });
+export async function createFaultStage(ran: string): Promise<FaultStage> {
+  const flags = [...FLAGS, ...backendFlags(ran)];
+  const site = await createSite({ proxied: ["node1"], layout: "one process", flags, ...APART[ran] });
   try {
     const both = ["pod-1-1", "pod-2-1"];
     const services = await site.services.createAll({
@@ -74,24 +74,24 @@ export async function createFaultStage(played: string): Promise<FaultStage> {
     });
     await applyObjects(site);
     await site.waitForSync();
-    return stageOf(site, services, played, FLAGS);
+    return stageOf(site, services, ran, FLAGS);
   } catch (error) {
     await site.destroy();
     throw error;
   }
 }
 
-function stageOf(site: Site, services: FaultStage["services"], played: string, flags: readonly string[]): FaultStage {
+function stageOf(site: Site, services: FaultStage["services"], ran: string, flags: readonly string[]): FaultStage {
   const node1 = site.place("node1");
   return {
     site,
     services,
-    backend: backendOf(played),
-    proxyFlags: [...flags, ...backendFlags(played)],
+    backend: backendOf(ran),
+    proxyFlags: [...flags, ...backendFlags(ran)],
     ask: async (question, isAlone = false) => {
       const { from, to, port, protocol = "TCP", device, isProbed, aloneWith } = located(site, question);
       const target = `${to.includes(":") ? `[${to}]` : to}:${port}`;
-      const source = ["--source", "kube", "--kubeconfig", site.kubeconfig, ...backendFlags(played)];
+      const source = ["--source", "kube", "--kubeconfig", site.kubeconfig, ...backendFlags(ran)];
       const alone = [...source, "--node-name", "node1", ...flags];
       const args = [
         "why",
@@ -108,7 +108,7 @@ function stageOf(site: Site, services: FaultStage["services"], played: string, f
       return parsed(await patiently(() => output(node1, TURNOUT, args)), question);
     },
     shell: async (script, at = "node1") =>
-      void (await site.place(at).run("sh", ["-ec", isLegacy(played) ? script.replaceAll("tables-nft", "tables-legacy") : script])),
+      void (await site.place(at).run("sh", ["-ec", isLegacy(ran) ? script.replaceAll("tables-nft", "tables-legacy") : script])),
     destroy: () => site.destroy(),
   };
 }

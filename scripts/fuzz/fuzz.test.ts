@@ -14,10 +14,10 @@ describe("what reads others' input", () => {
   it("returns or refuses it with a ProxyError, in time and within memory: every corpus, and some inputs made of it", async () => {
     const placed = await loadTargets(REPOSITORY);
     const targets = placed.map(({ target }) => target.name);
-    const { played, findings } = await fuzz({ repository: REPOSITORY, targets, seed: SEED, effort: { cases: CASES } });
+    const { ran, findings } = await fuzz({ repository: REPOSITORY, targets, seed: SEED, effort: { cases: CASES } });
     expect(findings.map(({ target, input, what }) => `${target} ${input.toString("hex")}\n${what}`)).toEqual([]);
     expect(targets.length).toBeGreaterThan(30);
-    expect(targets.filter((name) => (played.get(name)?.cases ?? 0) <= CASES)).toEqual([]);
+    expect(targets.filter((name) => (ran.get(name)?.cases ?? 0) <= CASES)).toEqual([]);
   });
 
   it("has a corpus for each target, and no other", async () => {
@@ -59,8 +59,8 @@ describe("the harness", () => {
     try {
       mkdirSync(join(slow, "packages/x/src/test-support"), { recursive: true });
       writeFileSync(join(slow, "packages/x/src/test-support/fuzz-targets.ts"), never);
-      const played = fuzz({ repository: slow, targets: ["a"], seed: 1, effort: { cases: 0 }, loadMs: 0 });
-      await expect(played).rejects.toThrow(new NotLoadedError(0));
+      const ran = fuzz({ repository: slow, targets: ["a"], seed: 1, effort: { cases: 0 }, loadMs: 0 });
+      await expect(ran).rejects.toThrow(new NotLoadedError(0));
     } finally {
       rmSync(slow, { recursive: true });
     }

@@ -6,7 +6,7 @@ import type { WorkerMessage, WorkerTask } from "./worker.ts";
 const HANG_MS = 60_000;
 /** Loading all packages takes seconds, and minutes on a machine with many times more to do than it has cores. */
 const LOAD_MS = 600_000;
-const LOOK_EVERY_MS = 500;
+const POLL_EVERY_MS = 500;
 /** What one thread may keep, in MiB. Targets together take a third of it. */
 const HEAP_MIB_MAX = 512;
 
@@ -27,7 +27,7 @@ export class NotLoadedError extends Error {
 }
 
 /** What was played of one target. */
-export interface Played {
+export interface RunResult {
   readonly cases: number;
   /** Inputs that reached new code, beside the corpus. */
   readonly kept: number;
@@ -35,7 +35,7 @@ export interface Played {
 
 /** What came of it. */
 export interface FuzzOutcome {
-  readonly played: ReadonlyMap<string, Played>;
+  readonly ran: ReadonlyMap<string, RunResult>;
   readonly findings: readonly FuzzFinding[];
 }
 
@@ -45,19 +45,19 @@ export interface FuzzOutcome {
  * Edges: after such a one, its target is left out and the others are played from the beginning.
  */
 export async function fuzz(options: FuzzOptions, onNews: (outcome: FuzzOutcome) => void = () => undefined): Promise<FuzzOutcome> {
-  const played = new Map<string, Played>();
+  const ran = new Map<string, RunResult>();
   const findings: FuzzFinding[] = [];
   for (let targets = options.targets; targets.length > 0;) {
     const fatal = await playInWorker({ ...options, targets }, (message) => {
-      if (message.kind === "played") played.set(message.target, message);
+      if (message.kind === "played") ran.set(message.target, message);
       else findings.push({ target: message.target, input: Buffer.from(message.input), what: message.what });
-      onNews({ played, findings });
+      onNews({ ran, findings });
     });
     if (fatal === undefined) break;
     findings.push(fatal);
     targets = targets.filter((name) => name !== fatal.target);
   }
-  return { played, findings };
+  return { ran, findings };
 }
 
 /** Gives the input that ended the thread, if one did. @throws {NotLoadedError}, or the thread's error when it came before any input. */
@@ -80,7 +80,7 @@ async function playInWorker(options: FuzzOptions, onMessage: (message: WorkerMes
     if (heartbeat.count !== count) [count, sinceMs] = [heartbeat.count, Date.now()];
     isHanging = Date.now() - sinceMs > (count === 0 ? loadMs : hangMs);
     if (isHanging) void worker.terminate();
-  }, LOOK_EVERY_MS);
+  }, POLL_EVERY_MS);
   // Not `once` of node:events: it would reject with the error.
   await new Promise((resolve) => worker.once("exit", resolve));
   clearInterval(look);

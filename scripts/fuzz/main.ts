@@ -19,9 +19,9 @@ function asked(args: readonly string[], known: readonly string[]): { targets: re
   return { targets: values.target?.map((name) => oneOf("--target", name, known)) ?? known, minutes, seed };
 }
 
-function summary({ played, findings }: FuzzOutcome): string {
-  const cases = [...played.values()].reduce((sum, one) => sum + one.cases, 0);
-  return `${cases} cases of ${played.size} targets, ${findings.length} findings`;
+function summary({ ran, findings }: FuzzOutcome): string {
+  const cases = [...ran.values()].reduce((sum, one) => sum + one.cases, 0);
+  return `${cases} cases of ${ran.size} targets, ${findings.length} findings`;
 }
 
 /** Play the targets, and save and tell what they do wrong. */
@@ -34,7 +34,7 @@ async function play(placed: readonly PlacedTarget[], { targets, minutes, seed }:
     toldMs = Date.now();
     console.log(summary(news));
   });
-  for (const [name, { cases, kept }] of outcome.played) console.log(`${name}: ${cases} cases, ${kept} inputs that reached new code`);
+  for (const [name, { cases, kept }] of outcome.ran) console.log(`${name}: ${cases} cases, ${kept} inputs that reached new code`);
   for (const finding of outcome.findings) {
     const home = placed.find(({ target }) => target.name === finding.target);
     console.log(`\n${finding.target}: ${finding.what}`);

@@ -29,8 +29,8 @@ export function describeGuest(options: DescribeGuestOptions): void {
   const { it, names, run = runInGuest, timeoutMs = DEFAULT_TIMEOUT_MS, ...given } = options;
   const twice = names.filter((name, index) => names.indexOf(name) !== index);
   if (twice.length > 0) throw new Error(`a check has a name of its own: ${twice.join("; ")}`);
-  let played: Play | undefined;
-  const play = (): Play => (played ??= startPlay(names, (onReport) => run({ ...given, timeoutMs, onReport })));
+  let ran: Play | undefined;
+  const play = (): Play => (ran ??= startPlay(names, (onReport) => run({ ...given, timeoutMs, onReport })));
   const limitMs = timeoutMs + MARGIN_MS;
   for (const name of names) it(name, () => play().check(name), limitMs);
   it("ends well, with nothing else reported", () => play().end(), limitMs);

@@ -12,10 +12,10 @@ const FAILED = "failed";
  * @param html the page, in which each rule is an element with its number as id
  * @param played rules that the playground has an example of
  */
-export function withRuleStatus(html: string, status: RuleStatus, played: ReadonlySet<string>): string {
+export function withRuleStatus(html: string, status: RuleStatus, ran: ReadonlySet<string>): string {
   return html.replace(/<li id="(r-\d+)" class="rule-item">([\s\S]*?)<\/li>/g, (_whole, id: string, inner: string) => {
     const rule = id.toUpperCase();
-    return `<li id="${id}" class="rule-item">${inner}${statusHtml(rule, status, played.has(rule))}</li>`;
+    return `<li id="${id}" class="rule-item">${inner}${statusHtml(rule, status, ran.has(rule))}</li>`;
   });
 }
 

@@ -43,7 +43,7 @@ export function createFakeHost(): FakeHost & { readonly world: TableWorld } {
     tamper: (random) => disk.tamper(random),
     own: () =>
       FAMILIES.flatMap((family) => Object.entries(disk.table(family)).map(([id, value]) => `${family} ${id} ${JSON.stringify(value)}`)),
-    foreign: () => [...disk.files].filter(([path]) => !path.startsWith(`${DIRECTORY}/`)).map((file) => file.join(" ")),
+    external: () => [...disk.files].filter(([path]) => !path.startsWith(`${DIRECTORY}/`)).map((file) => file.join(" ")),
   };
 }
 

@@ -1,5 +1,5 @@
-import type { Signs } from "@turnout/host";
-import type { ElementRoom, Elements } from "@turnout/host/bpf";
+import type { Fingerprints } from "@turnout/host";
+import type { ElementSpace, Elements } from "@turnout/host/bpf";
 import { elementsOf, isInMap, mapOf, WRITTEN_MAPS } from "./elements.ts";
 import type { WrittenMap } from "./elements.ts";
 import { encodeDestination, encodeId, STRUCTS } from "./layout.ts";
@@ -25,7 +25,11 @@ export const DIGESTED: readonly { readonly names: readonly WrittenMap[]; readonl
  * Read maps and digest each in parts, whatever the order of its elements: 130,000 elements take some tens of milliseconds.
  * @throws {ProxyError}
  */
-export async function readContents({ open }: Pick<PinnedMaps, "open">, names: readonly WrittenMap[], room: ElementRoom): Promise<Signs> {
+export async function readContents(
+  { open }: Pick<PinnedMaps, "open">,
+  names: readonly WrittenMap[],
+  room: ElementSpace,
+): Promise<Fingerprints> {
   const signs = new Map<string, string>();
   for (const name of names) {
     const map = open?.maps.get(name);

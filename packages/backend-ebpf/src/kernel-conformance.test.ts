@@ -5,7 +5,7 @@ import { buildBpf } from "@turnout/house/bpf";
 import { needs } from "@turnout/house/needs";
 import { someOf } from "@turnout/house/some-of";
 import { beforeAll, describe, expect, it } from "vitest";
-import type { Played } from "./test-support/kernel/played.ts";
+import type { RunResult } from "./test-support/kernel/played.ts";
 import { MISTAKES, withMistake } from "./test-support/mistakes.ts";
 import { PACKET_MISTAKES } from "./test-support/packet-mistakes.ts";
 import { onStage } from "./test-support/stage.ts";
@@ -18,8 +18,8 @@ const PARTS = 6;
 /** An upper bound for a machine that is busy with other things, too. */
 const TIMEOUT_MS = 600_000;
 
-async function play(which: string, objectFile: string = OBJECT): Promise<Played> {
-  return (await onStage(which, objectFile, { program: "conformance-child.ts", timeoutMs: TIMEOUT_MS })) as Played;
+async function play(which: string, objectFile: string = OBJECT): Promise<RunResult> {
+  return (await onStage(which, objectFile, { program: "conformance-child.ts", timeoutMs: TIMEOUT_MS })) as RunResult;
 }
 
 function lineOf({ kind, scenario, step, family, what, expected, got, details }: Finding): string {
@@ -78,9 +78,9 @@ describe("deliberate mistakes in the programs", NEEDS, () => {
       const ofSockets = MISTAKES.find((mistake) => mistake.what === what);
       const mistake = ofSockets ?? PACKET_MISTAKES.find((other) => other.what === what);
       if (mistake === undefined) throw new Error("there is no such mistake");
-      const played = await withMistake(mistake, (file) => play(scenario, file), ofSockets === undefined ? "packets" : "sockets");
-      expect(played.scenarios.length).toBeGreaterThan(0);
-      expect(played.findings.map((finding) => finding.kind)).toContain(kind);
+      const ran = await withMistake(mistake, (file) => play(scenario, file), ofSockets === undefined ? "packets" : "sockets");
+      expect(ran.scenarios.length).toBeGreaterThan(0);
+      expect(ran.findings.map((finding) => finding.kind)).toContain(kind);
     },
     TIMEOUT_MS,
   );

@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { ProxyError } from "@turnout/core/backend";
 import type { LinkInfo } from "@turnout/host/bpf";
-import type { SignChanges, Signs } from "@turnout/host";
+import type { SignChanges, Fingerprints } from "@turnout/host";
 import { FILTER } from "./attached.ts";
 import type { MapParts } from "./contents.ts";
 import { WRITTEN_MAPS } from "./elements.ts";
@@ -25,7 +25,7 @@ export interface SignSources {
  * Edges: an element whose value is another one now is no sign, nor is any element before Linux 6.4.
  * @throws {ProxyError}
  */
-export function readSizes({ open }: Pick<PinnedMaps, "open">): Signs {
+export function readSizes({ open }: Pick<PinnedMaps, "open">): Fingerprints {
   const signs = new Map<string, string>();
   for (const name of WRITTEN_MAPS) {
     const map = open?.maps.get(name);
@@ -35,7 +35,7 @@ export function readSizes({ open }: Pick<PinnedMaps, "open">): Signs {
 }
 
 /** Read what is pinned. Which link a name has is not looked at. @throws an error of node:fs. */
-export function readPins({ maps, world: { pinFiles } }: Pick<SignSources, "maps" | "world">): Signs {
+export function readPins({ maps, world: { pinFiles } }: Pick<SignSources, "maps" | "world">): Fingerprints {
   const { folder, programs, open } = maps;
   const signs = new Map<string, string>();
   if (open === undefined) return signs;
@@ -53,7 +53,7 @@ export function readPins({ maps, world: { pinFiles } }: Pick<SignSources, "maps"
 }
 
 /** Read where links and filters are attached. @throws {ProxyError} */
-export function readPlaces({ maps, world, filtered }: SignSources): Signs {
+export function readPlaces({ maps, world, filtered }: SignSources): Fingerprints {
   const { open } = maps;
   const signs = new Map<string, string>();
   if (open === undefined) return signs;

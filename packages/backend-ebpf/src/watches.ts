@@ -1,6 +1,6 @@
 import { SignWatch } from "@turnout/host";
-import { ElementRoom } from "@turnout/host/bpf";
-import type { SignChanges, Signs } from "@turnout/host";
+import { ElementSpace } from "@turnout/host/bpf";
+import type { SignChanges, Fingerprints } from "@turnout/host";
 import { DIGESTED, partsOf, readContents, writtenParts } from "./contents.ts";
 import { isInMap } from "./elements.ts";
 import type { WrittenMap } from "./elements.ts";
@@ -36,17 +36,17 @@ export class Watches {
   constructor(sources: WatchSources) {
     const { maps, world } = sources;
     const { clock } = world;
-    const lookOften = (): Signs => {
+    const lookOften = (): Fingerprints => {
       this.#noteOpenings(maps.takeOpenings());
       return new Map([...readSizes(maps), ...readPins(sources)]);
     };
-    this.#often = new SignWatch({ clock, look: lookOften, share: OFTEN_SHARE, onTold: (changes) => this.#forget(changes) });
+    this.#often = new SignWatch({ clock, look: lookOften, share: OFTEN_SHARE, onReported: (changes) => this.#forget(changes) });
     // What is seen often is not told of twice.
     const beforeTelling = (): Promise<void> => this.#often.look();
     this.#places = new SignWatch({ clock, look: () => readPlaces(sources), share: PLACES_SHARE, beforeTelling });
     this.#contents = DIGESTED.map(({ names, share }) => {
-      const room = new ElementRoom();
-      return new SignWatch({ clock, look: () => readContents(maps, names, room), isDear: true, share, beforeTelling });
+      const room = new ElementSpace();
+      return new SignWatch({ clock, look: () => readContents(maps, names, room), isExpensive: true, share, beforeTelling });
     });
   }
 

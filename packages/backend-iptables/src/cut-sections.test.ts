@@ -37,13 +37,13 @@ const MANY = Array.from({ length: 20 }, (_, index): ServiceFixture => ({ name: `
 const CHAINS_MAX = 30;
 
 /** What playing sections came to: the chains with their rules, and lines that a kernel would refuse. */
-interface Played {
+interface RunResult {
   readonly chains: ReadonlyMap<string, readonly string[]>;
   readonly refused: readonly string[];
 }
 
 /** Play sections on nothing but names: every jump must lead to a chain that is there, and no chain may go that is jumped to. */
-function play(sections: readonly Section[], known: Played["chains"] = new Map()): Played {
+function play(sections: readonly Section[], known: RunResult["chains"] = new Map()): RunResult {
   const chains = new Map(Array.from(known, ([name, rules]) => [name, [...rules]]));
   const refused: string[] = [];
   for (const line of restoreInput(sections).split("\n")) {
@@ -65,7 +65,7 @@ function play(sections: readonly Section[], known: Played["chains"] = new Map())
   return { chains, refused };
 }
 
-const KNOWN: Played["chains"] = new Map(["KUBE-SERVICES", "KUBE-MARK-MASQ", "KUBE-NODEPORTS"].map((name) => [name, []]));
+const KNOWN: RunResult["chains"] = new Map(["KUBE-SERVICES", "KUBE-MARK-MASQ", "KUBE-NODEPORTS"].map((name) => [name, []]));
 
 /** Rules that jump to chains of rows, in the order in which they come into force. */
 function jumpsOf(sections: readonly Section[]): readonly { readonly chain: string; readonly target: string }[] {
@@ -77,7 +77,7 @@ function jumpsOf(sections: readonly Section[]): readonly { readonly chain: strin
     });
 }
 
-function sorted(chains: Played["chains"]): readonly (readonly [string, readonly string[]])[] {
+function sorted(chains: RunResult["chains"]): readonly (readonly [string, readonly string[]])[] {
   return [...chains].toSorted(([a], [b]) => (a < b ? -1 : 1));
 }
 
@@ -95,9 +95,9 @@ describe("cutSections", () => {
     // What leads to them comes with the sections that were there before.
     const ahead = cut.slice(0, cut.length - sections.length);
     expect(restoreInput(ahead)).not.toContain("KUBE-SERVICES");
-    const played = play(cut, KNOWN);
-    expect(played.refused).toEqual([]);
-    expect(sorted(played.chains)).toEqual(sorted(play(sections, KNOWN).chains));
+    const ran = play(cut, KNOWN);
+    expect(ran.refused).toEqual([]);
+    expect(sorted(ran.chains)).toEqual(sorted(play(sections, KNOWN).chains));
   });
 
   it("fills many chains that somebody emptied ahead, few to a section, and no half of what others jump to", () => {

@@ -204,9 +204,9 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
     });
 
     it("cleans up what is its own, and leaves kubelet's and everybody else's", async () => {
-      const foreign = "*nat\n:CNI-HOSTPORT-DNAT - [0:0]\n-A PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT\nCOMMIT\n";
+      const external = "*nat\n:CNI-HOSTPORT-DNAT - [0:0]\n-A PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT\nCOMMIT\n";
       const kubelet = "*mangle\n:KUBE-KUBELET-CANARY - [0:0]\nCOMMIT\n*filter\n:KUBE-FIREWALL - [0:0]\n-A INPUT -j KUBE-FIREWALL\nCOMMIT\n";
-      await run(tool(variant, "IPv4", "-restore"), ["--noflush"], foreign + kubelet);
+      await run(tool(variant, "IPv4", "-restore"), ["--noflush"], external + kubelet);
       const listed = async (): Promise<readonly string[]> =>
         (await run(tool(variant, "IPv4", "-save"), [])).split("\n").filter((line) => /^[:-].*(CNI|KUBE)/.test(line));
       const before = await listed();
@@ -227,8 +227,8 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
       proxy.want(SHOWCASE);
       await proxy.sync();
       // As the portmap plugin of CNI does where it is told to use the chain that is there.
-      const foreign = "*nat\n:CNI-HOSTPORT-SETMARK - [0:0]\n-A CNI-HOSTPORT-SETMARK -j KUBE-MARK-MASQ\nCOMMIT\n";
-      await run(tool(variant, "IPv4", "-restore"), ["--noflush"], foreign);
+      const external = "*nat\n:CNI-HOSTPORT-SETMARK - [0:0]\n-A CNI-HOSTPORT-SETMARK -j KUBE-MARK-MASQ\nCOMMIT\n";
+      await run(tool(variant, "IPv4", "-restore"), ["--noflush"], external);
       await expect(proxy.backend.cleanup?.(signal)).rejects.toMatchObject({ code: "already_exists", object: "nat KUBE-MARK-MASQ" });
       const left = await run(tool(variant, "IPv4", "-save"), []);
       expect(left.match(/^:KUBE-[A-Z-]+(?= )/gm)).toEqual(expect.arrayContaining([":KUBE-MARK-MASQ", ":KUBE-FIREWALL"]));

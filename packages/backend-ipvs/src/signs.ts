@@ -1,5 +1,5 @@
 import type { IPFamily } from "@turnout/core/backend";
-import type { NftEvent, SignChanges, Signs } from "@turnout/host";
+import type { NftEvent, SignChanges, Fingerprints } from "@turnout/host";
 import type { IptablesTool } from "@turnout/host/iptables";
 import type { TableName } from "@turnout/host/iptables/text";
 import { partOf, PARTS } from "@turnout/host/ipvs/model";
@@ -60,7 +60,7 @@ export class BoundCount {
  * Edges: addresses and weights of real servers, and virtual servers of IPv6, are in {@link readContents} only. Of the latter the first pages of the
  * kernel's list say whether there are any: so `ipvsadm -C` is seen at once.
  */
-export function readServers({ family, world, tool, bound }: SignSources): Signs | Promise<Signs> {
+export function readServers({ family, world, tool, bound }: SignSources): Fingerprints | Promise<Fingerprints> {
   const { netlink, ipvs } = world;
   const signs = new Map<string, string>();
   if (tool.variant === "legacy") {
@@ -70,13 +70,13 @@ export function readServers({ family, world, tool, bound }: SignSources): Signs 
     }
   }
   if (family === "IPv4") {
-    const { virtualServers, realServers, digests } = ipvs.summary();
+    const { virtualServers, realServers, checksums } = ipvs.summary();
     signs.set("virtual servers", String(virtualServers));
     signs.set("real servers", String(realServers));
-    addParts(signs, (part) => `settings ${part}`, digests);
+    addParts(signs, (part) => `settings ${part}`, checksums);
   }
   const count = bound.read(netlink, family);
-  const withCount = (addresses: number): Signs => signs.set("addresses", String(addresses));
+  const withCount = (addresses: number): Fingerprints => signs.set("addresses", String(addresses));
   if (family === "IPv6")
     return ipvs.contents(family, HEAD_PAGES).then(async (head) => {
       signs.set(ANY_SIGN, head.some((digest) => digest !== 0) ? "some" : "none");
@@ -86,20 +86,20 @@ export function readServers({ family, world, tool, bound }: SignSources): Signs 
 }
 
 /** Count the members of some of our sets. The kernel goes through them. */
-export async function readSets({ world }: Pick<SignSources, "world">, names: Iterable<string>): Promise<Signs> {
+export async function readSets({ world }: Pick<SignSources, "world">, names: Iterable<string>): Promise<Fingerprints> {
   const sizes = await world.netlink.setSizes([...names]);
   return new Map(Array.from(sizes, ([name, size]) => [setSign(name), String(size)]));
 }
 
 /** Read what takes long: a digest of all virtual servers with their real servers and weights, in parts, and how many members each of our sets has. */
-export async function readContents({ family, world }: Pick<SignSources, "family" | "world">): Promise<Signs> {
+export async function readContents({ family, world }: Pick<SignSources, "family" | "world">): Promise<Fingerprints> {
   const signs = new Map(await readSets({ world }, ownSets(family)));
   addParts(signs, contentsOf, await world.ipvs.contents(family));
   return signs;
 }
 
 /** The sets that have members, by the signs of {@link readContents}, but for the largest, which has all endpoints: they are looked at often. Pure. */
-export function filledSets(signs: Signs, family: IPFamily): readonly string[] {
+export function filledSets(signs: Fingerprints, family: IPFamily): readonly string[] {
   const largest = setName("KUBE-LOOP-BACK", family);
   return ownSets(family).filter((name) => name !== largest && (signs.get(setSign(name)) ?? "0") !== "0");
 }
@@ -112,8 +112,8 @@ export function setSign(name: string): string {
   return `set ${name}`;
 }
 
-function addParts(signs: Map<string, string>, signOf: (part: number) => string, digests: Int32Array): void {
-  for (const [part, digest] of digests.entries()) if (digest !== 0) signs.set(signOf(part), String(digest));
+function addParts(signs: Map<string, string>, signOf: (part: number) => string, checksums: Int32Array): void {
+  for (const [part, digest] of checksums.entries()) if (digest !== 0) signs.set(signOf(part), String(digest));
 }
 
 /** Which signs of {@link readContents} steps can change; undefined: any. Pure. */

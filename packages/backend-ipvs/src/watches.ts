@@ -1,5 +1,5 @@
 import { SignWatch } from "@turnout/host";
-import type { SignChanges, Signs } from "@turnout/host";
+import type { SignChanges, Fingerprints } from "@turnout/host";
 import type { Step } from "./plan.ts";
 import { contentsOf, filledSets, readContents, readServers, readSets, setSign, touchedBy, writtenContents } from "./signs.ts";
 import type { SignSources } from "./signs.ts";
@@ -31,18 +31,18 @@ export class Watches {
       clock,
       look: () => readServers(sources),
       share: SERVERS_SHARE,
-      onTold: (changes) => this.#forget(changes),
+      onReported: (changes) => this.#forget(changes),
     });
     this.#sets = new SignWatch({
       clock,
       look: () => readSets(sources, this.#filledSets),
       share: SETS_SHARE,
-      onTold: (changes) => this.#contents.forget(changes.keys()),
+      onReported: (changes) => this.#contents.forget(changes.keys()),
     });
     this.#contents = new SignWatch({
       clock,
       look: () => this.#lookAtContents(sources),
-      isDear: true,
+      isExpensive: true,
       share: CONTENTS_SHARE,
       // What is seen often is not told of twice.
       beforeTelling: async () => {
@@ -68,7 +68,7 @@ export class Watches {
     return this.#servers.look();
   }
 
-  async #lookAtContents(sources: WatchSources): Promise<Signs> {
+  async #lookAtContents(sources: WatchSources): Promise<Fingerprints> {
     const signs = await readContents(sources);
     const fresh = filledSets(signs, sources.family).filter((name) => !this.#filledSets.has(name));
     // Which sets are looked at is nobody's change.

@@ -97,7 +97,7 @@ class KernelHost implements FakeHost {
     return linesOf(this.#list().filter(({ table }) => table === TABLE));
   }
 
-  foreign(): readonly string[] {
+  external(): readonly string[] {
     return linesOf(this.#list().filter(({ table }) => table !== TABLE));
   }
 
@@ -170,7 +170,7 @@ describe("R-58 random histories on a real kernel", needs("root", "netns", "nft>=
     const { signal } = new AbortController();
     const session = new NftSession({ ...host.world, own: new OwnCommits(), table: "ip turnout" }, "nft");
     await session.commit(["add table ip turnout"], signal);
-    const [before, foreign] = [host.own(), host.foreign()];
+    const [before, external] = [host.own(), host.external()];
     host.setFault({ when, afterChanges: 1 });
     await session.commit(["add chain ip turnout layout-0"], signal);
     await expect(session.commit(["add chain ip turnout layout-4"], signal)).rejects.toMatchObject({
@@ -186,8 +186,8 @@ describe("R-58 random histories on a real kernel", needs("root", "netns", "nft>=
     ).toEqual(chains);
     await session.commit(["delete table ip turnout"], signal);
     expect(host.own()).toEqual([]);
-    expect(host.foreign()).toEqual(foreign);
-    expect(foreign.length).toBeGreaterThan(10);
+    expect(host.external()).toEqual(external);
+    expect(external.length).toBeGreaterThan(10);
   });
 
   it.each(FAMILIES)(
@@ -196,7 +196,7 @@ describe("R-58 random histories on a real kernel", needs("root", "netns", "nft>=
       const host = createHost();
       const proxy = await openProxy(host.world, family);
       await proxy.sync(SHOWCASE);
-      const [before, foreign] = [host.own(), host.foreign()];
+      const [before, external] = [host.own(), host.external()];
       const random = createRandom(SEED);
       for (let count = 0; count < 30; count++) {
         const tampering = host.tamper(random);
@@ -205,7 +205,7 @@ describe("R-58 random histories on a real kernel", needs("root", "netns", "nft>=
         await proxy.sync(SHOWCASE);
         expect({ tampering, own: host.own() }).toEqual({ tampering, own: before });
       }
-      expect(host.foreign()).toEqual(foreign);
+      expect(host.external()).toEqual(external);
     },
     60_000,
   );

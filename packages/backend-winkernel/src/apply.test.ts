@@ -204,12 +204,12 @@ describe("endpoints", () => {
     const host = createFakeHost({ network: "overlay" });
     const settings = { Name: "Calico_ep", MacAddress: "00-15-5d-07-07-07", SchemaVersion: SCHEMA_VERSION };
     host.hns.addEndpoint({ ...settings, HostComputeNetwork: host.networkId, IpConfigurations: [{ IpAddress: "10.1.1.200" }] });
-    const foreign = host.foreign();
+    const external = host.external();
     const proxy = await Proxy.open(host.world, { sourceVip: "10.1.1.200" });
     expect(await proxy.sync([])).toEqual({});
     await proxy.look();
     expect(proxy.planText([])).toBe("# nothing to do\n");
-    expect([host.own(), host.foreign()]).toEqual([[], foreign]);
+    expect([host.own(), host.external()]).toEqual([[], external]);
   });
 });
 
@@ -305,14 +305,14 @@ describe("what others left", () => {
   it("leftovers name and take what is on the network, of both kinds, and nothing of others", async () => {
     const host = createFakeHost();
     addBalancer(host, "10.96.0.99", [addRemote(host, "10.1.2.99")]);
-    const foreign = host.foreign();
+    const external = host.external();
     const dataplane = await winkernelModule.open(winkernelModule.parseOptions({}), host.world, never);
     const backend = dataplane.family("IPv4");
     expect(await backend.leftovers?.(true, never)).toEqual([]);
     const [leftover] = (await backend.leftovers?.(false, never)) ?? [];
     expect(leftover?.what).toBe("1 load balancer and 1 endpoints of HNS network cbr0");
     await leftover?.remove(never);
-    expect([host.own(), host.foreign()]).toEqual([[], foreign]);
+    expect([host.own(), host.external()]).toEqual([[], external]);
     expect(await backend.leftovers?.(false, never)).toEqual([]);
   });
 

@@ -47,7 +47,7 @@ it("whatever comes and goes, remote endpoints are those that load balancers name
         random,
       ),
     });
-    const foreign = host.foreign();
+    const external = host.external();
     let proxy = await Proxy.open(host.world);
     for (let step = 0; step < STEPS; step++) {
       if (random() < 0.2) host.hns.failDeletes(1);
@@ -64,6 +64,6 @@ it("whatever comes and goes, remote endpoints are those that load balancers name
       if (random() < 0.1) proxy = await Proxy.open(host.world);
     }
     await proxy.sync([]);
-    expect([host.own(), host.foreign()], `seed ${seed}`).toEqual([[], foreign]);
+    expect([host.own(), host.external()], `seed ${seed}`).toEqual([[], external]);
   }
 });

@@ -50,7 +50,7 @@ test("every known backend has a host in memory", async () => {
   for (const { name } of KNOWN_BACKENDS) {
     const host = (await loadFakeHost(name, undefined, directory))();
     expect(host.own()).toEqual([]);
-    expect(host.foreign()).not.toEqual([]);
+    expect(host.external()).not.toEqual([]);
   }
 });
 

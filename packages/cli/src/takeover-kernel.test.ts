@@ -75,7 +75,7 @@ describe(
   'mode: "" goes on from what is in force',
   { ...needs("root", "netns", "ip", "nft>=1.0.1", "iptables-nft>=1.8.0", "iptables-legacy"), timeout: 120_000 },
   () => {
-    test.each<readonly [name: string, played: Case]>([
+    test.each<readonly [name: string, ran: Case]>([
       ["nothing", { before: "", chosen: { backend: "nft", because: "it is the first that this host can run" } }],
       ["nothing, without nft", { before: WITHOUT_NFT, chosen: WITHOUT_NFT_CHOSEN }],
       ["nothing, without nft, in a dry run", { before: WITHOUT_NFT, flags: "--dry-run", chosen: WITHOUT_NFT_CHOSEN }],
@@ -116,9 +116,9 @@ describe(
           chosen: { backend: "nft", because: "table ip turnout in force here" },
         },
       ],
-    ])("%s", async (_name, played) => {
-      expect(await choiceOn(played)).toMatchObject({
-        ...played.chosen,
+    ])("%s", async (_name, ran) => {
+      expect(await choiceOn(ran)).toMatchObject({
+        ...ran.chosen,
         hint: expect.stringContaining("--backend nft|iptables") as unknown,
       });
     });

@@ -19,7 +19,7 @@ export type { HostAddress } from "./netlink/host-addresses.ts";
 export { EchoCount, OwnCommits } from "./watch/own-commits.ts";
 export type { CommitMark } from "./watch/own-commits.ts";
 export { SignWatch } from "./watch/sign-watch.ts";
-export type { SignChanges, Signs, SignWatchOptions } from "./watch/sign-watch.ts";
+export type { SignChanges, Fingerprints, FingerprintWatchOptions } from "./watch/sign-watch.ts";
 export type { LegacyTableInfo } from "./netlink/legacy-info.ts";
 export type { NftChain, NftHook } from "./netlink/nft-chains.ts";
 export type { Flow, FlowQuestion } from "./netlink/flow-list.ts";

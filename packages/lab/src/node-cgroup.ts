@@ -7,7 +7,7 @@ import { removeCgroupTree } from "./cgroup-tree.ts";
 
 /** For the last process of a cgroup to be gone, once it was killed. */
 const END_MS = 10_000;
-const LOOK_AGAIN_MS = 5;
+const POLL_AGAIN_MS = 5;
 
 /** What moves itself into a cgroup and goes on as another program. */
 const ENTER = 'echo 0 >"$0" && exec "$@"';
@@ -65,7 +65,7 @@ export function removeCgroups(names: readonly string[]): void {
   const own = findCgroups()?.own;
   const folders = own === undefined ? [] : names.map((name) => join(own, name)).filter((folder) => existsSync(folder));
   const untilMs = performance.now() + END_MS;
-  for (const folder of folders) while (!isRemoved(folder, performance.now() > untilMs)) Atomics.wait(IDLE, 0, 0, LOOK_AGAIN_MS);
+  for (const folder of folders) while (!isRemoved(folder, performance.now() > untilMs)) Atomics.wait(IDLE, 0, 0, POLL_AGAIN_MS);
 }
 
 const IDLE = new Int32Array(new SharedArrayBuffer(4));

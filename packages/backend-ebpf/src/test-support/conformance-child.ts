@@ -6,7 +6,7 @@ import { checkScenarios, SCENARIOS } from "@turnout/conformance";
 import { ebpfModule } from "../module.ts";
 import { KernelHost } from "./kernel/kernel-host.ts";
 import { KernelStages } from "./kernel/kernel-stages.ts";
-import type { Played } from "./kernel/played.ts";
+import type { RunResult } from "./kernel/played.ts";
 
 const [, , which = "", cgroup = "", objectFile = ""] = process.argv;
 
@@ -30,7 +30,7 @@ const report = await checkScenarios({ module: ebpfModule, createFakeHost: () => 
   backendOptions,
   ...limit,
 });
-const played: Played = {
+const ran: RunResult = {
   scenarios: scenarios.map((scenario) => scenario.name),
   hosts: stages.counts.machines,
   packets: stages.counts.packets,
@@ -38,5 +38,5 @@ const played: Played = {
   skipped: [...new Set(report.cells.flatMap(({ skipped }) => skipped ?? []))],
 };
 stages.close();
-process.stdout.write(JSON.stringify(played));
+process.stdout.write(JSON.stringify(ran));
 process.exit(0);

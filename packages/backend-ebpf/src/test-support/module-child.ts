@@ -300,7 +300,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
   },
 
   // What other layouts left goes, and what isn't ours stays.
-  async foreign() {
+  async external() {
     await furnishAll(cgroup);
     for (const path of ["v0-0123456789abcdef/services", "v2-fedcba9876543210/endpoints", "somebody/services"]) {
       const one = bpf.createMap({ name: "old", type: "hash", keySize: 4, valueSize: 4, maxEntries: 1 });

@@ -43,11 +43,11 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       throw new Error("bridges of this kernel call netfilter unless they are told otherwise");
     want([...ofBoth({ ...PLAIN, spec: OUTER }), ...ofBoth({ name: "nowhere", number: 3 })]);
     const questions = [...atAll(["10.96.0.1", "fd00:96::1"]), ...atAll([NODE.IPv4, NODE.IPv6], 30_005)];
-    const nobody = atAll(["10.96.0.3", "fd00:96::3"]).map((question) => ({ ...question, patienceMs: PATIENCE_MS }));
+    const noOne = atAll(["10.96.0.3", "fd00:96::3"]).map((question) => ({ ...question, patienceMs: PATIENCE_MS }));
     return {
       outside: await client.askAll(questions),
       pod: await pod.askAll(questions),
-      refused: [...new Set([...(await client.askAll(nobody)), ...(await pod.askAll(nobody))])],
+      refused: [...new Set([...(await client.askAll(noOne)), ...(await pod.askAll(noOne))])],
       counted: [counted("plain"), counted("plain-udp", "UDP", "IPv6")],
       leaks: leaks(),
     };

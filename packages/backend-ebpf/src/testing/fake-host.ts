@@ -117,7 +117,7 @@ class MemoryHost implements EbpfFakeHost {
     this.kernel.onChange = look;
   }
 
-  foreign(): readonly string[] {
+  external(): readonly string[] {
     return [...linesOf(this.kernel, "foreign"), ...this.#nft.lines(false)];
   }
 }

@@ -20,7 +20,7 @@ type InetTable = ReadonlyMap<string, InetChain>;
 const TABLE = `inet ${NFT_TABLE}`;
 const FOREIGN_TABLE = "inet somebody";
 const OWN_PID = 4_242;
-const FOREIGN_PID = 6_666;
+const EXTERNAL_PID = 6_666;
 
 /** The rules that are known; nft would understand many more. */
 const RULES = { refuse: /^meta mark (0x[0-9a-f]{1,8}) reject with icmpx port-unreachable$/, watch: /^ct status dnat counter$/ } as const;
@@ -80,7 +80,7 @@ export class NftInMemory {
 
   /** Somebody else runs nft. */
   run(text: string): NftResult {
-    return this.#commit(text, FOREIGN_PID);
+    return this.#commit(text, EXTERNAL_PID);
   }
 
   #runOwn(text: string): NftResult | "killed" {

@@ -211,7 +211,7 @@ describe("failures on command", () => {
 describe("a foreign hand", () => {
   it("does one thing at a time, and each is mended", async () => {
     const { host, proxy } = await showcase("IPv4");
-    const [own, foreign] = [host.own(), host.foreign()];
+    const [own, external] = [host.own(), host.external()];
     const random = createRandom(1);
     const tamperings = new Set<string>();
     for (let round = 0; round < 200; round++) {
@@ -219,7 +219,7 @@ describe("a foreign hand", () => {
       tamperings.add(/^\S+ \*\w+; (-\w|:)/.exec(what)?.[1] ?? what);
       await proxy.adopt();
       await proxy.sync();
-      expect({ what, own: host.own(), foreign: host.foreign() }).toEqual({ what, own, foreign });
+      expect({ what, own: host.own(), external: host.external() }).toEqual({ what, own, external });
     }
     expect([...tamperings].sort()).toEqual(["-A", "-D", "-F", "-I", "-R", ":"]);
   });
@@ -254,11 +254,11 @@ it.each(["nft", "legacy"] as const)("starts with rules of others, which cleanup 
   const { host, proxy } = await showcase("IPv4", { variant });
   const fresh = createFakeHost({ variant });
   expect(fresh.own()).toEqual([]);
-  expect(fresh.foreign()).toContain(`${variant} IPv4 filter: rule KUBE-FIREWALL 0: ${MARTIAN_RULE}`);
-  expect(fresh.foreign().filter((line) => line.startsWith(variant))).toEqual(fresh.foreign());
+  expect(fresh.external()).toContain(`${variant} IPv4 filter: rule KUBE-FIREWALL 0: ${MARTIAN_RULE}`);
+  expect(fresh.external().filter((line) => line.startsWith(variant))).toEqual(fresh.external());
   await proxy.backend.cleanup?.(never);
   expect(host.own()).toEqual([]);
-  expect(host.foreign()).toEqual(fresh.foreign());
+  expect(host.external()).toEqual(fresh.external());
 });
 
 it("tells rules that come in another order from those that may", async () => {

@@ -113,7 +113,7 @@ class FakeIptablesHost implements IptablesFakeHost {
     return this.#iptables.written;
   }
 
-  foreign(): readonly string[] {
+  external(): readonly string[] {
     return this.#iptables.ruleSets.flatMap((rules) => linesOf(rules, "foreign", OWNERSHIP));
   }
 

@@ -78,7 +78,7 @@ function recordingHost(scenario: string, recordings: Recording[]): FakeHost {
     trace: (packet, random) => host.trace(packet, random),
     connect: (packet, random) => host.connect(packet, random),
     own: () => host.own(),
-    foreign: () => host.foreign(),
+    external: () => host.external(),
     setFault(fault) {
       recording.isSpoilt ||= fault !== undefined;
       host.setFault(fault);
@@ -125,10 +125,10 @@ describe("the fake holds what iptables holds", needs("root", "netns", "iptables>
       await checkBackend(iptablesModule, () => recordingHost(scenario, recordings), CHOSEN, {
         onCheckpoint: (place) => (scenario = place.scenario),
       });
-      const played = recordings.filter(({ isSpoilt, start }) => !isSpoilt && start !== undefined);
-      for (const recording of played)
+      const ran = recordings.filter(({ isSpoilt, start }) => !isSpoilt && start !== undefined);
+      for (const recording of ran)
         expect({ scenario: recording.scenario, found: await play(real, recording) }).toMatchObject({ found: [] });
-      expect(played.length).toBeGreaterThanOrEqual(CHOSEN.length);
+      expect(ran.length).toBeGreaterThanOrEqual(CHOSEN.length);
     },
     TIMEOUT_MS,
   );

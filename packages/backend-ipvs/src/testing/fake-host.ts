@@ -157,7 +157,7 @@ class FakeIpvsHost implements IpvsFakeHost {
     return this.#iptables.written + this.ipset.written + this.ipvs.written + this.#boundCount;
   }
 
-  foreign(): readonly string[] {
+  external(): readonly string[] {
     return [
       ...this.#iptables.ruleSets.flatMap((rules) => linesOf(rules, "foreign", OWNERSHIP)),
       ...this.#setLines((name) => !isOwnSet(name)),

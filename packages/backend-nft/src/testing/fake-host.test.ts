@@ -259,10 +259,10 @@ describe("a foreign hand", () => {
 it("starts with other people's tables, which cleanup leaves alone", async () => {
   const { host, proxy } = await showcase("IPv4");
   const fresh = createFakeHost();
-  expect(fresh.foreign().length).toBeGreaterThan(10);
+  expect(fresh.external().length).toBeGreaterThan(10);
   await proxy.backend.cleanup?.(never);
   expect(host.own()).toEqual([]);
-  expect(host.foreign()).toEqual(fresh.foreign());
+  expect(host.external()).toEqual(fresh.external());
 });
 
 it("is a host the backend finds nothing wrong with", async () => {

@@ -106,7 +106,7 @@ class FakeNftHost implements NftFakeHost {
     return this.#nft.written;
   }
 
-  foreign(): readonly string[] {
+  external(): readonly string[] {
     return linesOf(this.#nft.ruleset, ({ name }) => name !== TABLE);
   }
 

@@ -1,5 +1,5 @@
 import { stagePeer } from "@turnout/conformance";
-import { FOREIGN_BIT } from "@turnout/host/testing/nft";
+import { EXTERNAL_BIT } from "@turnout/host/testing/nft";
 
 /** The mark bit of a backend whose settings name none. */
 const DEFAULT_BIT = 0x4000;
@@ -25,10 +25,10 @@ export const FOREIGN_RULESET: string = ["ip", "ip6"]
       `add rule ${family} somebody watch counter accept`,
       `add chain ${family} somebody translate { type nat hook postrouting priority 50; policy accept; }`,
       `add rule ${family} somebody translate ${family} daddr ${address} masquerade`,
-      `add rule ${family} somebody translate ${family} daddr ${pod} meta mark ${FOREIGN_BIT | DEFAULT_BIT} masquerade`,
+      `add rule ${family} somebody translate ${family} daddr ${pod} meta mark ${EXTERNAL_BIT | DEFAULT_BIT} masquerade`,
       ...["prerouting", "output"].flatMap((hook) => [
         `add chain ${family} somebody mark-${hook} { type filter hook ${hook} priority -150; policy accept; }`,
-        `add rule ${family} somebody mark-${hook} meta mark set meta mark or ${FOREIGN_BIT}`,
+        `add rule ${family} somebody mark-${hook} meta mark set meta mark or ${EXTERNAL_BIT}`,
       ]),
       `add table ${family} turnout-of-somebody`,
       `add chain ${family} turnout-of-somebody dispatch`,

@@ -73,7 +73,7 @@ function recordingHost(scenario: string, recordings: Recording[]): FakeHost {
     trace: (packet, random) => host.trace(packet, random),
     connect: (packet, random) => host.connect(packet, random),
     own: () => host.own(),
-    foreign: () => host.foreign(),
+    external: () => host.external(),
     setFault(fault) {
       recording.isSpoilt ||= fault !== undefined;
       host.setFault(fault);

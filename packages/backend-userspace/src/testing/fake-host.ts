@@ -112,7 +112,7 @@ class FakeUserspaceHost implements UserspaceFakeHost {
     return [...this.#links.addresses.map(({ ip, link }) => `${familyOf(ip)} address ${ip} on ${link}`).toSorted(), ...this.sockets.open];
   }
 
-  foreign(): readonly string[] {
+  external(): readonly string[] {
     const devices = [...this.#links.devices].filter(([name]) => name !== OWN_DEVICE).map(([name, kind]) => `${kind} ${name}`);
     return [...devices, ...this.#addresses.map(({ ip, link }) => `${ip} on ${link}`)];
   }

@@ -28,7 +28,7 @@ beforeEach(() => {
 /** Play it on an HNS in memory, and record that. */
 async function record(options: FakeHnsOptions = {}): Promise<readonly string[]> {
   const host = createFakeHost(options);
-  const before = [host.own(), host.foreign()];
+  const before = [host.own(), host.external()];
   const lines = await found(
     new RecordingHns(
       host.hns,
@@ -36,7 +36,7 @@ async function record(options: FakeHnsOptions = {}): Promise<readonly string[]> 
       (call) => void (recorded += `${JSON.stringify(call)}\n`),
     ),
   );
-  expect([host.own(), host.foreign()]).toEqual(before);
+  expect([host.own(), host.external()]).toEqual(before);
   return lines;
 }
 

@@ -109,7 +109,7 @@ class FakeWinkernelHost implements WinkernelFakeHost {
     return [...endpoints, ...this.#balancerLines((one) => this.#isOwn(one))].toSorted();
   }
 
-  foreign(): readonly string[] {
+  external(): readonly string[] {
     const endpoints = [...this.hns.endpoints.values()].filter((one) => !isOwnEndpoint(one)).map(endpointLine);
     const networks = this.hns.networks.map(({ name, type }) => `network ${name} ${type}`);
     return [...networks, ...endpoints, ...this.#balancerLines((one) => !this.#isOwn(one))].toSorted();

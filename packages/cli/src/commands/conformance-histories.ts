@@ -23,13 +23,13 @@ export async function playHistories(
   for (let done = 0; done < steps; done += LIFE_STEPS) {
     const life = { seed: seed + done / LIFE_STEPS, steps: Math.min(LIFE_STEPS, steps - done), lifeSteps: LIFE_STEPS };
     const { findings } = await checkHistories(module, createFakeHost, { ...life, backendOptions, onCheckpoint });
-    const played = done + life.steps;
+    const ran = done + life.steps;
     await setImmediate();
-    const isEnd = findings.length > 0 || signal.aborted || played === steps;
-    if (isTerminal) err(`\r${played} of ${steps} steps${isEnd ? "\n" : ""}`);
+    const isEnd = findings.length > 0 || signal.aborted || ran === steps;
+    if (isTerminal) err(`\r${ran} of ${steps} steps${isEnd ? "\n" : ""}`);
     if (findings.length > 0) return findings;
-    if (signal.aborted && played < steps)
-      throw new ProxyError("canceled", `stopped after ${played} steps without a finding`, {
+    if (signal.aborted && ran < steps)
+      throw new ProxyError("canceled", `stopped after ${ran} steps without a finding`, {
         object: `backend ${module.name}`,
         hint: `--seed ${life.seed + 1} goes on from there`,
       });

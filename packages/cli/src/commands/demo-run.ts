@@ -75,11 +75,11 @@ async function holdDemo(options: DemoCommandOptions, env: Environment, hasColors
   let stage: Stage | undefined;
   try {
     await refuseSecond();
-    const played = await playAndReport(options, { ...env, out: voice.out, err: voice.err, signal }, hasColors);
-    ({ stage } = played);
+    const ran = await playAndReport(options, { ...env, out: voice.out, err: voice.err, signal }, hasColors);
+    ({ stage } = ran);
     const ear = await listenForClean();
-    voice.out(hintsText(keptFacts(stage, played.backend)));
-    await voice.done(failureOf(played.failures));
+    voice.out(hintsText(keptFacts(stage, ran.backend)));
+    await voice.done(failureOf(ran.failures));
     await Promise.race([ear.asked, aborted(env.signal)]);
     await stage.destroy();
     await ear.close();
@@ -119,7 +119,7 @@ async function playAndReport(options: DemoCommandOptions, env: Environment, hasC
   const { module } = await chooseBackend({ ...place, spec: options.backend, mode: "", host: "needed", takesOver: false });
   const { problems, versions } = await withWorldOf(module, world, (own) => probeModule(module, module.parseOptions({}), own, signal));
   if (problems[0] !== undefined) throw problems[0];
-  const played = await playOrExplain({
+  const ran = await playOrExplain({
     backend: options.backend,
     families: hasIPv6 ? FAMILIES : ["IPv4"],
     versions,
@@ -128,7 +128,7 @@ async function playAndReport(options: DemoCommandOptions, env: Environment, hasC
     signal,
     progress: (text) => env.err(`${paint("dim", "·")} ${text}\n`),
   });
-  const { stage, findings } = played;
+  const { stage, findings } = ran;
   const report = reportOf({ ...findings, setup: { ...findings.setup, backend: module.name } });
   env.out(reportText(report, paint));
   return { stage, backend: module.name, failures: report.failures };

@@ -36,8 +36,8 @@ export async function diagnoseHost(options: DoctorOptions, env: Environment): Pr
   const names = asked === undefined ? namesOn(env.platform) : [asked];
   const modules = await Promise.all(names.map((name) => loadBackend(name, env.workingDirectory)));
   const known = await Promise.all(namesOn(env.platform).map((name) => loadBackend(name, "")));
-  const foreign = modules.filter(({ name }) => known.every((one) => one.name !== name));
-  const proxies = await slow.during("rules of service proxies", () => findRules([...known, ...foreign], world, env.signal));
+  const external = modules.filter(({ name }) => known.every((one) => one.name !== name));
+  const proxies = await slow.during("rules of service proxies", () => findRules([...known, ...external], world, env.signal));
   const running = await askRunning(options, world, env.signal);
   const backends: BackendHealth[] = [];
   for (const module of modules) {

@@ -65,9 +65,9 @@ async function answerOfProxy(options: WhyOptions, question: ParsedQuestion, env:
   const done = new AbortController();
   const { signal } = env;
   try {
-    const foreign = foreignTables(linux, question.family, AbortSignal.any([signal, done.signal]));
+    const external = foreignTables(linux, question.family, AbortSignal.any([signal, done.signal]));
     // Where no proxy answers nobody waits for it.
-    foreign.catch(ignore);
+    external.catch(ignore);
     const hostAddresses = (await readHostAddresses((family) => linux.netlink.addresses(family)))[question.family];
     const packet = await locatePacket(question, options.in, hostAddresses, linux.exec, signal);
     const query = new URLSearchParams({
@@ -84,7 +84,7 @@ async function answerOfProxy(options: WhyOptions, question: ParsedQuestion, env:
     if (answer.causes[0]?.id === "families_differ") return answer;
     const { masqueradeBit, podCIDRs } = answer;
     const node = { hostAddresses, masqueradeBit, podCIDRs, ...rulePlaces(answer.backend) };
-    return withSurvey(answer, await surveyHost({ ...linux, foreign }, packet, answer.fate, node, signal));
+    return withSurvey(answer, await surveyHost({ ...linux, external }, packet, answer.fate, node, signal));
   } finally {
     done.abort();
     linux.close();

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import type { AskedPacket, Fate, IPFamily, Survey } from "@turnout/core";
 import type { LinuxWorld } from "@turnout/host";
-import { hostSurveyFiles, readForeignTables, surveyPath, turnoutCauses } from "@turnout/host/survey";
-import type { ForeignTables } from "@turnout/host/survey";
+import { hostSurveyFiles, readExternalTables, surveyPath, turnoutCauses } from "@turnout/host/survey";
+import type { ExternalTables } from "@turnout/host/survey";
 import type { RulePlaces } from "../registry.ts";
 
 /** What of the node matters to a survey. */
@@ -16,24 +16,24 @@ export interface SurveyedNode extends RulePlaces {
 /** What a host is surveyed with. */
 export interface SurveyTools extends Pick<LinuxWorld, "exec" | "netlink"> {
   /** Of {@link foreignTables}, where that was begun before. */
-  readonly foreign?: Promise<ForeignTables>;
+  readonly external?: Promise<ExternalTables>;
 }
 
 /** Read the rules of other programs, which takes as long as asking a proxy does, and needs nothing of what that answers. */
-export function foreignTables({ exec, netlink }: SurveyTools, family: IPFamily, signal: AbortSignal): Promise<ForeignTables> {
-  return readForeignTables({ exec, netlink, read: readIfThere }, family, signal);
+export function foreignTables({ exec, netlink }: SurveyTools, family: IPFamily, signal: AbortSignal): Promise<ExternalTables> {
+  return readExternalTables({ exec, netlink, read: readIfThere }, family, signal);
 }
 
 /** Look at what else decides about a packet on this host, and whether other Turnouts run, or one is stopped. @throws as {@link surveyPath}. */
 export async function surveyHost(
-  { exec, netlink, foreign }: SurveyTools,
+  { exec, netlink, external }: SurveyTools,
   packet: AskedPacket,
   fate: Fate,
   node: SurveyedNode,
   signal: AbortSignal,
 ): Promise<Survey> {
   const [survey, others] = await Promise.all([
-    surveyPath({ exec, netlink, read: readIfThere, ...(foreign === undefined ? {} : { foreign }) }, { packet, fate, ...node }, signal),
+    surveyPath({ exec, netlink, read: readIfThere, ...(external === undefined ? {} : { external }) }, { packet, fate, ...node }, signal),
     turnoutCauses(hostSurveyFiles),
   ]);
   return { ...survey, causes: [...survey.causes, ...others] };

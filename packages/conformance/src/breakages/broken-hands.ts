@@ -85,7 +85,7 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
   "lays hands on what isn't its own": [
     "the contract: only ours",
     // Nobody can say how for every host, so the host says that it happened.
-    withHost((host) => ({ foreign: () => (host.own().length > 0 ? host.foreign().slice(1) : host.foreign()) })),
+    withHost((host) => ({ external: () => (host.own().length > 0 ? host.external().slice(1) : host.external()) })),
     ["cleanup"],
   ],
   "takes what is in use for a leftover": ["the contract: leftovers", withBackend(withLeftovers(() => true)), ["cleanup"]],

@@ -1,7 +1,7 @@
 import { withBackend, withHost } from "../play/changed-subject.ts";
 import type { Defect } from "./broken-backend.ts";
 
-const SHOWS_NOTHING = withHost(() => ({ own: () => [], foreign: () => [], tamper: () => undefined, setFault: () => undefined }));
+const SHOWS_NOTHING = withHost(() => ({ own: () => [], external: () => [], tamper: () => undefined, setFault: () => undefined }));
 
 /** Hosts that hide what the kit would have to see. */
 export const BROKEN_HOSTS: Readonly<Record<string, Defect>> = {
@@ -11,7 +11,7 @@ export const BROKEN_HOSTS: Readonly<Record<string, Defect>> = {
     withHost(() => ({ own: () => ["a table"] })),
     ["contract"],
   ],
-  "has a host with nothing foreign": ["the contract: the host's foreign()", withHost(() => ({ foreign: () => [] })), ["contract"]],
+  "has a host with nothing foreign": ["the contract: the host's foreign()", withHost(() => ({ external: () => [] })), ["contract"]],
   "has a host that nobody tampers with": ["the contract: the host's tamper()", withHost(() => ({ tamper: () => undefined })), ["contract"]],
   "has a host where tampering does nothing": [
     "the contract: the host's tamper()",

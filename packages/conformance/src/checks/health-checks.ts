@@ -68,7 +68,7 @@ export function differenceOf(expected: readonly string[], got: readonly string[]
 
 /** Look whether what isn't the backend's is as it was. */
 export function checkForeign(player: Player, before: readonly string[], findings: Findings): void {
-  const details = differenceOf(before, player.host.foreign());
+  const details = differenceOf(before, player.host.external());
   if (details.length === 0) return;
   const family = player.processes[0]?.family ?? "IPv4";
   findings.add({

@@ -66,7 +66,7 @@ const HOST_MEMBERS: Readonly<Record<Exclude<keyof FakeHost, OptionalMember>, "fu
   refuse: "function",
   tamper: "function",
   own: "function",
-  foreign: "function",
+  external: "function",
 };
 
 /** Look whether a host has all its members; each that is missing is said once, and nothing can be played then. */
@@ -136,7 +136,7 @@ class HostCheck {
 
   /** See what a host shows while nothing fails. */
   async look(): Promise<void> {
-    if (this.#host.foreign().length === 0) this.#found("foreign() at the start", "something that isn't the backend's", "nothing");
+    if (this.#host.external().length === 0) this.#found("foreign() at the start", "something that isn't the backend's", "nothing");
     if (!(await this.#checkOwn())) return;
     await this.#checkFlows();
     this.#checkTamper();

@@ -49,7 +49,7 @@ export class ScenarioRun {
   readonly #ownBit: number;
   readonly #kept = new Map<string, Kept>();
   readonly #book = new AffinityBook();
-  readonly #foreign: readonly string[];
+  readonly #external: readonly string[];
   /** What is in force; undefined: who knows. */
   #inForce: InForce | undefined = "nothing";
   /** Packets of the last step that are looked at while the next change is under way. */
@@ -75,7 +75,7 @@ export class ScenarioRun {
     this.#cells = of.cells;
     this.#random = of.random;
     this.#ownBit = { ...STAGE_SETTINGS, ...scenario.settings }.masqueradeBit;
-    this.#foreign = of.player.host.foreign();
+    this.#external = of.player.host.external();
   }
 
   /** Play it to its end. */
@@ -89,7 +89,7 @@ export class ScenarioRun {
     this.#findings.checkpoint = { scenario: name, step: "the end", rules: ["R-58"] };
     await checkEnd(this.#player, newPlayer, this.#findings);
     await checkCleanup(this.#player, this.#module, this.#findings);
-    checkForeign(this.#player, this.#foreign, this.#findings);
+    checkForeign(this.#player, this.#external, this.#findings);
   }
 
   async #playStep(step: Step): Promise<void> {
@@ -109,7 +109,7 @@ export class ScenarioRun {
     for (const { kept, is } of step.flows ?? []) this.#checkKeptFlow(kept, is);
     for (const one of asked) this.#ask(one);
     await checkRecognition(player, this.#findings);
-    checkForeign(player, this.#foreign, this.#findings);
+    checkForeign(player, this.#external, this.#findings);
   }
 
   /** `next`: what the new process has to do. */

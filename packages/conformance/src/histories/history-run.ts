@@ -228,14 +228,14 @@ export class HistoryRun {
     await fresh.host.advance(REST_MS);
     await fresh.sync();
     const details = differenceOf(fresh.host.own(), player.host.own());
-    const foreign = differenceOf(fresh.host.foreign(), player.host.foreign());
+    const external = differenceOf(fresh.host.external(), player.host.external());
     await fresh.close();
     const family = player.processes[0]?.family ?? "IPv4";
-    const found = { family, got: `${details.length + foreign.length} differences`, details: [...details.slice(0, 8), ...this.#happened] };
+    const found = { family, got: `${details.length + external.length} differences`, details: [...details.slice(0, 8), ...this.#happened] };
     if (details.length > 0)
       this.#findings.add({ kind: "leftover", what: "what is in force", expected: "as after one sync from nothing", ...found });
-    if (foreign.length > 0)
-      this.#findings.add({ kind: "cleanup", what: "what isn't the backend's", expected: "as it was", ...found, details: foreign });
+    if (external.length > 0)
+      this.#findings.add({ kind: "cleanup", what: "what isn't the backend's", expected: "as it was", ...found, details: external });
   }
 
   #ask(player: Player, family: "IPv4" | "IPv6"): void {

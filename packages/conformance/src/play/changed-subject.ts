@@ -62,7 +62,7 @@ export function withHost(change: (host: FakeHost) => Partial<FakeHost>): (subjec
         refuse: (addresses) => host.refuse(addresses),
         tamper: (random) => host.tamper(random),
         own: () => host.own(),
-        foreign: () => host.foreign(),
+        external: () => host.external(),
         ...(host.written === undefined ? {} : { written: () => host.written?.() ?? 0 }),
         ...(host.counted === undefined ? {} : { counted: () => host.counted?.() ?? 0 }),
         ...change(host),

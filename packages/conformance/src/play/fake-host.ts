@@ -58,7 +58,7 @@ export interface FakeHost {
    */
   onChange?(look: () => void): void;
   /** Everything that isn't the backend's, in the same form. */
-  foreign(): readonly string[];
+  external(): readonly string[];
 }
 
 /** What a host may leave out of {@link FakeHost}; then what it would show isn't looked at. */

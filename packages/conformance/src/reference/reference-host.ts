@@ -120,7 +120,7 @@ class ReferenceHost implements FakeHost {
     return FAMILIES.flatMap((family) => [...this.#connections[family].values()]).reduce((sum, count) => sum + count, 0);
   }
 
-  foreign(): readonly string[] {
+  external(): readonly string[] {
     return FOREIGN;
   }
 

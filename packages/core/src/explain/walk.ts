@@ -207,8 +207,9 @@ function isPodHere({ rows, hostAddresses }: ExplainedState, source: string): boo
 function socketStep(state: ExplainedState, { source, device }: AskedPacket, [first]: readonly FateEndpoint[]): Step {
   const to = first === undefined ? "the endpoint" : hostPort(first.ip, first.port);
   const from = device === "" ? "this node's address" : source;
-  const doubt = state.unserved?.("") ?? "assumed: a client that is opted out, or outside of the cgroup that is served, is not served there";
-  return { says: `translated at the socket: the packet leaves as ${from} -> ${to} (${doubt})` };
+  const unconfirmed =
+    state.unserved?.("") ?? "assumed: a client that is opted out, or outside of the cgroup that is served, is not served there";
+  return { says: `translated at the socket: the packet leaves as ${from} -> ${to} (${unconfirmed})` };
 }
 
 /** The endpoints of a pool, without those that the backend can't reach (R-56). */

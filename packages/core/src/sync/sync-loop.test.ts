@@ -155,9 +155,9 @@ describe("when syncs happen", () => {
     expect(objects.get(taken)).toEqual(object);
     expect(found()).toEqual([{ full: false, mended: true, put: 1, drifted: 1, driftedSome: [`removed ${taken} (shop/s1:http/TCP)`] }]);
     // One thing after the other; what nobody wants goes again.
-    const foreign = { kind: "service", key: "of nobody", value: 1 };
-    objects.set("service of nobody", foreign);
-    bench.loop.mend(new Map([["service of nobody", () => foreign]]));
+    const external = { kind: "service", key: "of nobody", value: 1 };
+    objects.set("service of nobody", external);
+    bench.loop.mend(new Map([["service of nobody", () => external]]));
     objects.delete(taken);
     bench.loop.mend(new Map([[taken, () => undefined]]));
     await bench.clock.advance(5000);

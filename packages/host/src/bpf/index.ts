@@ -19,7 +19,7 @@ export type { BpfLink } from "./link.ts";
 export type { BpfMap, MapSpec, UpdateMode } from "./map.ts";
 export { layoutDifference } from "./map-layout.ts";
 export type { MapLayout } from "./map-layout.ts";
-export { ElementRoom } from "./map-batches.ts";
+export { ElementSpace } from "./map-batches.ts";
 export type { BatchOutcome, Elements } from "./map-batches.ts";
 export { findBpfMounts } from "./mounts.ts";
 export type { BpfMounts } from "./mounts.ts";

@@ -3,7 +3,7 @@ import { errno } from "../netlink/errno.ts";
 import { stubLibbpf } from "../test-support/stub-libbpf.ts";
 import type { MapInfo } from "./info.ts";
 import type { Libbpf } from "./libbpf-calls.ts";
-import { BATCH, deleteInBatches, ElementRoom, readInBatches, updateInBatches } from "./map-batches.ts";
+import { BATCH, deleteInBatches, ElementSpace, readInBatches, updateInBatches } from "./map-batches.ts";
 import type { BatchTarget, Elements } from "./map-batches.ts";
 
 const INFO: MapInfo = { id: 1, name: "m", type: "hash", keySize: 4, valueSize: 2, maxEntries: 3, flags: 0 };
@@ -86,7 +86,7 @@ describe("reading", () => {
   });
 
   it("takes the same memory for each batch where it is given a room", async () => {
-    const room = new ElementRoom();
+    const room = new ElementSpace();
     const given = new Set<ArrayBufferLike>();
     const lookupBatch: Libbpf["lookupBatch"] = async (_fd, from, _to, keys, values, count) => {
       for (const { buffer } of [keys, values]) given.add(buffer);

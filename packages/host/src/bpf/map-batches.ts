@@ -25,7 +25,7 @@ export interface Elements {
 }
 
 /** Memory for elements that are read, which one reading after another may share: what was read lasts until the next batch is. */
-export class ElementRoom {
+export class ElementSpace {
   #keys: Buffer = Buffer.alloc(0);
   #values: Buffer = Buffer.alloc(0);
 
@@ -85,14 +85,14 @@ export async function deleteInBatches({ lib, use, info }: BatchTarget, keys: Buf
 /** Read a map in batches, each in memory of its own, or all in the `room`. @throws {ProxyError} */
 export async function* readInBatches(
   { lib, use, info, valueBytes }: BatchTarget,
-  room?: ElementRoom,
+  room?: ElementSpace,
 ): AsyncGenerator<Elements, void, undefined> {
   // A hash remembers a bucket's number, other maps a key.
   const place = Math.max(4, info.keySize);
   let from: Buffer | undefined;
   for (let capacity = Math.min(BATCH, Math.max(1, info.maxEntries)); ;) {
     const to = Buffer.allocUnsafeSlow(place);
-    const { keys, values } = (room ?? new ElementRoom()).take(capacity * info.keySize, capacity * valueBytes);
+    const { keys, values } = (room ?? new ElementSpace()).take(capacity * info.keySize, capacity * valueBytes);
     const progress = Uint32Array.of(capacity);
     const [after, found] = [from, progress];
     const result = await use((fd) => lib.lookupBatch(fd, after, to, keys, values, found, undefined));

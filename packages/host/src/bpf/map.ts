@@ -10,7 +10,7 @@ import { readMapInfo } from "./info.ts";
 import type { MapInfo } from "./info.ts";
 import type { Libbpf } from "./libbpf-calls.ts";
 import { deleteInBatches, readInBatches, updateInBatches } from "./map-batches.ts";
-import type { BatchOutcome, BatchTarget, ElementRoom, Elements } from "./map-batches.ts";
+import type { BatchOutcome, BatchTarget, ElementSpace, Elements } from "./map-batches.ts";
 import { valueBytes } from "./per-cpu.ts";
 
 /** What an update may do: anything, make what isn't there, or replace what is. */
@@ -55,7 +55,7 @@ export interface BpfMap extends BpfHandle {
    * Edges: what others write or delete meanwhile may be in it or not; what nobody touches is in it once, in a trie or an array at least once.
    * @throws {ProxyError} `tool_failed`, e.g. EINTR of a trie that changes all the time: read it again.
    */
-  read(room?: ElementRoom): AsyncIterable<Elements>;
+  read(room?: ElementSpace): AsyncIterable<Elements>;
   /** How much of the kernel's memory it takes now; before Linux 6.4 what it may take at most. */
   memoryBytes(): number;
 }
@@ -106,7 +106,7 @@ export class KernelMap extends KernelHandle implements BpfMap {
     return deleteInBatches(this.#target(), keys);
   }
 
-  read(room?: ElementRoom): AsyncIterable<Elements> {
+  read(room?: ElementSpace): AsyncIterable<Elements> {
     return readInBatches(this.#target(), room);
   }
 

@@ -66,7 +66,7 @@ describe("maps of a real kernel", needs("root", "netns", "bpf"), () => {
   });
 
   it("writes, reads and deletes 100,000 elements while the event loop turns", async () => {
-    const all = { done: 100_000, again: 100_000, seen: 100_000, deleted: 100_000, isWokenOften: true, isMemoryTold: true };
+    const all = { done: 100_000, again: 100_000, seen: 100_000, deleted: 100_000, isWokenOften: true, isMemoryReported: true };
     expect(await play("manyElements")).toMatchObject({ results: [all, all, all] });
   });
 });

@@ -5,7 +5,7 @@
  */
 export { hidesRules } from "./errors.ts";
 export { explainLegacySigns, legacySigns } from "./legacy-signs.ts";
-export type { LegacySignOptions } from "./legacy-signs.ts";
+export type { LegacyFingerprintOptions } from "./legacy-signs.ts";
 export { SectionRestore } from "./section-restore.ts";
 export type { CommitCounts } from "./section-restore.ts";
 export { IptablesLookup, lookupIn, rememberLookup } from "./lookup.ts";

@@ -1,5 +1,5 @@
 import type { Clock, IPFamily } from "@turnout/core";
-import type { SignChanges, Signs } from "../watch/sign-watch.ts";
+import type { SignChanges, Fingerprints } from "../watch/sign-watch.ts";
 import { SignWatch } from "../watch/sign-watch.ts";
 import type { TableName } from "./text/objects.ts";
 import type { IptablesTool } from "./tool.ts";
@@ -7,7 +7,7 @@ import type { IptablesTool } from "./tool.ts";
 const TABLES: readonly TableName[] = ["nat", "filter", "mangle"];
 
 /** What signs of the legacy variant are read with. */
-export interface LegacySignOptions {
+export interface LegacyFingerprintOptions {
   readonly family: IPFamily;
   readonly clock: Clock;
   readonly tool: Pick<IptablesTool, "variant">;
@@ -25,8 +25,8 @@ export interface LegacySignOptions {
  *
  * Edges: what is replaced by rules of the same size, as many as before, is no sign.
  */
-export function legacySigns({ family, clock, tool, netlink }: LegacySignOptions): SignWatch {
-  const look = (): Signs => {
+export function legacySigns({ family, clock, tool, netlink }: LegacyFingerprintOptions): SignWatch {
+  const look = (): Fingerprints => {
     if (tool.variant !== "legacy") return new Map();
     return new Map(
       TABLES.flatMap((table) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ContentDigest } from "./contents.ts";
+import { ContentChecksum } from "./contents.ts";
 import { partOf } from "./model/parts.ts";
 import { readSummary } from "./summary.ts";
 
@@ -22,7 +22,7 @@ FWM  00000007 rr
 
 /** Parts that aren't empty, with their digests, read in pieces of so many bytes. */
 function partsOf(text: string, family: "IPv4" | "IPv6" = "IPv4", pieceBytes: number = 10_000): Readonly<Record<number, number>> {
-  const digest = new ContentDigest(family);
+  const digest = new ContentChecksum(family);
   const room = Buffer.alloc(20_000);
   let kept = 0;
   for (let at = 0; at < text.length; at += pieceBytes)
@@ -56,12 +56,12 @@ describe("a summary of IPVS", () => {
     bytes.write("0200000000000000ffffffff0a000000", 40, "hex");
     return new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
   };
-  const digestsOf = (scheduler: string): readonly (readonly [number, number])[] =>
-    [...readSummary(answer(scheduler)).digests.entries()].filter(([, sum]) => sum !== 0);
+  const checksumsOf = (scheduler: string): readonly (readonly [number, number])[] =>
+    [...readSummary(answer(scheduler)).checksums.entries()].filter(([, sum]) => sum !== 0);
 
   it("counts what is there, and digests settings in the same parts", () => {
     expect(readSummary(answer("rr"))).toMatchObject({ virtualServers: 1, realServers: 10 });
-    expect(digestsOf("rr").map(([part]) => part)).toEqual([partOf(WEB)]);
-    expect(digestsOf("lc")).not.toEqual(digestsOf("rr"));
+    expect(checksumsOf("rr").map(([part]) => part)).toEqual([partOf(WEB)]);
+    expect(checksumsOf("lc")).not.toEqual(checksumsOf("rr"));
   });
 });

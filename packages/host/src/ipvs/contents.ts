@@ -1,12 +1,12 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { setImmediate as others } from "node:timers/promises";
 import type { IPFamily } from "@turnout/core";
-import { mixed, partOfDigest, PARTS } from "./model/parts.ts";
+import { mixed, partOfChecksum, PARTS } from "./model/parts.ts";
 
 /** Of both families, with all real servers. @source Linux ip_vs_info_seq_show */
 const PATH = "/proc/thread-self/net/ip_vs";
 /** The kernel gives a page in one read, or what belongs to one virtual server. */
-const ROOM_BYTES = 256 * 1024;
+const SPACE_BYTES = 256 * 1024;
 /** After so many reads others have their turn: some milliseconds. */
 const READS_MAX = 64;
 const [SPACE, NEW_LINE, COLON, OPEN, CLOSE] = [0x20, 0x0a, 0x3a, 0x5b, 0x5d];
@@ -23,12 +23,12 @@ const DIGITS_OF_WORD = 8;
  * Edges: of `pagesMax` pages from the beginning only. Nothing but zeros where there is no IPVS. While somebody changes something, parts may be digested that never were so.
  * @throws an error of node:fs.
  */
-export async function digestIpvs(family: IPFamily, pagesMax: number = Number.POSITIVE_INFINITY): Promise<Int32Array> {
-  const digest = new ContentDigest(family);
+export async function checksumIpvs(family: IPFamily, pagesMax: number = Number.POSITIVE_INFINITY): Promise<Int32Array> {
+  const digest = new ContentChecksum(family);
   const file = openIfThere(PATH);
   if (file === undefined) return digest.parts;
   try {
-    const room = Buffer.allocUnsafe(ROOM_BYTES);
+    const room = Buffer.allocUnsafe(SPACE_BYTES);
     let kept = 0;
     for (let reads = 1; ; reads += 1) {
       const length = readSync(file, room, kept, room.length - kept, null);
@@ -51,7 +51,7 @@ function openIfThere(path: string): number | undefined {
 }
 
 /** Digests the lines of `/proc/net/ip_vs`, whatever their order. */
-export class ContentDigest {
+export class ContentChecksum {
   readonly parts: Int32Array = new Int32Array(PARTS);
   readonly #isWanted: (first: number | undefined) => boolean;
   /** The virtual server whose real servers come: its part, and its digest. Undefined: one that doesn't count. */
@@ -123,7 +123,7 @@ function partOfText(bytes: Buffer, start: number): number {
   let port = 0;
   for (at += isLong ? "]:".length : ":".length; bytes[at] !== SPACE && at < bytes.length; at += 1)
     port = (port << 4) | digitOf(bytes[at] ?? 0);
-  return partOfDigest(mixed(digest, port));
+  return partOfChecksum(mixed(digest, port));
 }
 
 /** Digits come before letters, and letters of both cases have the same last bits. */

@@ -11,7 +11,7 @@ import { ipvsMissing, operationError, timeoutsError } from "./errors.ts";
 import { operationObject, virtualServerName } from "./model/model.ts";
 import type { IpvsListing, IpvsOperation, IpvsTimeouts, RealServer, VirtualServerCounts, VirtualServerKey } from "./model/model.ts";
 import { operationRequest, questionRequest, realServersRequest, servicesRequest, timeoutsRequest } from "./requests.ts";
-import { digestIpvs } from "./contents.ts";
+import { checksumIpvs } from "./contents.ts";
 import { summarizeIpvs } from "./summary.ts";
 import type { IpvsSummary } from "./summary.ts";
 
@@ -130,7 +130,7 @@ class KernelIpvs implements Ipvs {
   }
 
   contents(family: IPFamily, pagesMax?: number): Promise<Int32Array> {
-    return digestIpvs(family, pagesMax);
+    return checksumIpvs(family, pagesMax);
   }
 
   async timeouts(): Promise<IpvsTimeouts> {

@@ -1,6 +1,6 @@
 import { errno, kernelError } from "../netlink/errno.ts";
 import { readSocketOption } from "../netlink/socket-option.ts";
-import { mixed, partOfDigest, PARTS } from "./model/parts.ts";
+import { mixed, partOfChecksum, PARTS } from "./model/parts.ts";
 
 // @source linux/ip_vs.h IP_VS_SO_GET_INFO, IP_VS_SO_GET_SERVICES
 const GET_INFO = 1153;
@@ -19,13 +19,13 @@ export interface IpvsSummary {
   /** Of all of them together. */
   readonly realServers: number;
   /** For each part, as of `partOf`: of the settings of its virtual servers, and of how many real servers each has. */
-  readonly digests: Int32Array;
+  readonly checksums: Int32Array;
 }
 
 /**
  * Summarize the virtual servers of IPv4 in two calls; 10,000 of them take a millisecond.
  *
- * Edges: weights and addresses of real servers, and virtual servers of IPv6, are not in it: `digestIpvs` reads them.
+ * Edges: weights and addresses of real servers, and virtual servers of IPv6, are not in it: `checksumIpvs` reads them.
  * @throws {ProxyError} `permission_denied`, `host_unsupported`, `tool_failed`.
  */
 export function summarizeIpvs(): IpvsSummary {
@@ -40,7 +40,7 @@ export function summarizeIpvs(): IpvsSummary {
 
 /** Read what the kernel answers. Edges: it may leave room empty: others may have removed some meanwhile. Pure. */
 export function readSummary(answer: Int32Array): IpvsSummary {
-  const digests = new Int32Array(PARTS);
+  const checksums = new Int32Array(PARTS);
   let [virtualServers, realServers] = [0, 0];
   for (let at = HEAD; at < answer.length; at += ENTRY.words) {
     if (answer[at + ENTRY.protocol] === 0 && answer[at + ENTRY.mark] === 0) continue;
@@ -48,10 +48,10 @@ export function readSummary(answer: Int32Array): IpvsSummary {
     realServers += answer[at + ENTRY.realServers] ?? 0;
     let digest = 0;
     for (let word = at; word < at + ENTRY.settings; word += 1) digest = mixed(digest, answer[word] ?? 0);
-    const part = partOfDigest(mixed(mixed(0, netOrder(answer[at + ENTRY.address] ?? 0)), netOrder(answer[at + ENTRY.port] ?? 0) >>> 16));
-    digests[part] = (digests[part] ?? 0) + digest;
+    const part = partOfChecksum(mixed(mixed(0, netOrder(answer[at + ENTRY.address] ?? 0)), netOrder(answer[at + ENTRY.port] ?? 0) >>> 16));
+    checksums[part] = (checksums[part] ?? 0) + digest;
   }
-  return { virtualServers, realServers, digests };
+  return { virtualServers, realServers, checksums };
 }
 
 /** The number that four bytes in the order of the network are, read in the order of this machine. */

@@ -61,7 +61,7 @@ export interface MulticastSocket {
 /**
  * Listen to multicast groups of a netlink protocol, in the network namespace of this process.
  *
- * Units: `bufferBytes` is how much the kernel may keep between two looks. `deafTo` is the port of a socket, see {@link WriteChannel.port}: what was
+ * Units: `bufferBytes` is how much the kernel may keep between two looks. `ignoring` is the port of a socket, see {@link WriteChannel.port}: what was
  * done over it is not told here.
  * Edges: it does not keep the process alive.
  *
@@ -72,7 +72,7 @@ export interface MulticastSocket {
 export function openMulticastSocket(
   protocol: number,
   groups: readonly number[],
-  { bufferBytes = BUFFER_BYTES, deafTo }: { readonly bufferBytes?: number; readonly deafTo?: number } = {},
+  { bufferBytes = BUFFER_BYTES, ignoring }: { readonly bufferBytes?: number; readonly ignoring?: number } = {},
 ): MulticastSocket {
   if (!isSupportedByteOrder) throw new ProxyError("host_unsupported", "netlink needs a little-endian machine");
   const libc = declareLibc();
@@ -84,7 +84,7 @@ export function openMulticastSocket(
     // The forced size needs CAP_NET_ADMIN; without it the one that net.core.rmem_max allows must do.
     if (setOption(libc, fd, SOL_SOCKET, SO_RCVBUFFORCE, bufferBytes) < 0)
       check(libc, setOption(libc, fd, SOL_SOCKET, SO_RCVBUF, bufferBytes));
-    if (deafTo !== undefined) ignorePort(libc, fd, deafTo);
+    if (ignoring !== undefined) ignorePort(libc, fd, ignoring);
     for (const group of groups) check(libc, setOption(libc, fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group));
   } catch (error) {
     libc.close(fd);

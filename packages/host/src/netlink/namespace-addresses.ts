@@ -21,13 +21,13 @@ export async function listAddressesIn(
   const channel = open();
   try {
     const request = Buffer.concat([addressRequest(family), attribute(IFA_TARGET_NETNSID, host32(namespace))]);
-    let isToldOfIt = true;
+    let isNotified = true;
     const found = await consistentDump(channel, RTM_GETADDR, request, "addresses", (payload) => {
       // An older kernel reads over what it doesn't know, and lists this namespace.
-      isToldOfIt &&= findAttribute(payload, IFA_TARGET_NETNSID, IFADDRMSG_LENGTH) !== undefined;
+      isNotified &&= findAttribute(payload, IFA_TARGET_NETNSID, IFADDRMSG_LENGTH) !== undefined;
       return parseAddress(payload, family)?.ip;
     });
-    return isToldOfIt ? found : undefined;
+    return isNotified ? found : undefined;
   } catch (error) {
     if (ProxyError.is(error)) return undefined;
     throw error;

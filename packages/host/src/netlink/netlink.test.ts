@@ -143,7 +143,7 @@ describe("addresses of a real kernel", needs("root", "netns", "ip"), () => {
     expect(await inNamespace("behind")).toEqual({
       before: { veth0: "true false elsewhere", br0: "false false here", behind: [] },
       after: { veth0: "true true elsewhere", br0: "false false here", behind: ["127.0.0.1", "10.1.0.5", "::1", "fd00::5"] },
-      nobody: "unknown",
+      noOne: "unknown",
     });
   });
 

@@ -156,7 +156,7 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
   };
 }
 
-function watchNft(clock: Clock, signal: AbortSignal, deafTo: number): AsyncIterable<NftEvent> {
+function watchNft(clock: Clock, signal: AbortSignal, ignoring: number): AsyncIterable<NftEvent> {
   const reader = new NftEventReader();
   const handlers: WatchHandlers<NftEvent> = {
     onMessage(message, put): void {
@@ -170,7 +170,7 @@ function watchNft(clock: Clock, signal: AbortSignal, deafTo: number): AsyncItera
     limit: MAX_UNREAD_COMMITS,
     overflow: { kind: "lost" },
   };
-  return watch(() => openMulticastSocket(NETLINK.netfilter, NFTABLES_GROUPS, { deafTo }), handlers, clock, signal);
+  return watch(() => openMulticastSocket(NETLINK.netfilter, NFTABLES_GROUPS, { ignoring }), handlers, clock, signal);
 }
 
 /** Any number of changes since the last look is one. */

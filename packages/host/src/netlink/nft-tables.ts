@@ -15,7 +15,7 @@ export const IPTABLES_TABLES: ReadonlySet<string> = new Set(["raw", "mangle", "n
 /** Chains of which each of these tables has some. */
 const BUILT_IN: readonly string[] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
 /** Chains of kubelet and of service proxies that none calls: they say that somebody is there. */
-const SIGNS: readonly string[] = ["KUBE-PROXY-CANARY", "KUBE-KUBELET-CANARY", "KUBE-IPTABLES-HINT"];
+const FINGERPRINTS: readonly string[] = ["KUBE-PROXY-CANARY", "KUBE-KUBELET-CANARY", "KUBE-IPTABLES-HINT"];
 
 /** A table of nf_tables. */
 export interface NftTableName {
@@ -59,7 +59,7 @@ function parseTable(payload: Buffer): { readonly number: number; readonly table:
 async function chainsThere(channel: NetlinkChannel, family: number, table: string): Promise<readonly string[]> {
   const request = (name: string): Buffer =>
     Buffer.concat([Buffer.of(family, 0, 0, 0), attribute(CHAIN.table, zeroEnded(table)), attribute(CHAIN.name, zeroEnded(name))]);
-  const names = [...BUILT_IN, ...SIGNS];
+  const names = [...BUILT_IN, ...FINGERPRINTS];
   const outcomes = await channel.requestMany(GETCHAIN, names.map(request));
   const refusal = outcomes.find((outcome) => outcome !== 0 && outcome !== errno("ENOENT"));
   if (refusal !== undefined) throw kernelError(refusal, "chains can't be listed", { object: table });

@@ -8,7 +8,7 @@ const ATTRIBUTE = { protocol: 1, name: 2, flags: 6, data: 7, elements: 24 } as c
 /** @source IPSET_PROTOCOL_MIN */
 const PROTOCOL = 6;
 /** Without the members. @source IPSET_FLAG_LIST_HEADER */
-const HEADERS_ALONE = 4;
+const HEADERS_ONLY = 4;
 /** Numbers of attributes in network order, and those that hold others, are marked. */
 const NET_ORDER = 0x4000;
 const NFGENMSG = Buffer.from([2, 0, 0, 0]);
@@ -21,7 +21,7 @@ const NFGENMSG = Buffer.from([2, 0, 0, 0]);
  */
 export async function listSetSizes(channel: Pick<NetlinkChannel, "dump">, names: readonly string[]): Promise<ReadonlyMap<string, number>> {
   const flags = Buffer.alloc(4);
-  flags.writeUInt32BE(HEADERS_ALONE);
+  flags.writeUInt32BE(HEADERS_ONLY);
   const sizes = new Map<string, number>();
   for (const name of names) {
     const request = Buffer.concat([

@@ -3,7 +3,7 @@ import { ProxyError } from "@turnout/core";
 import { describe, expect, it } from "vitest";
 import { encodeMessage } from "./message.ts";
 import type { MulticastSocket, Received } from "./multicast-socket.ts";
-import { GATHER_MS, LOOK_EVERY_MS, REST_MS, watch } from "./watch.ts";
+import { GATHER_MS, POLL_EVERY_MS, REST_MS, watch } from "./watch.ts";
 import type { WatchHandlers } from "./watch.ts";
 
 /** A socket that gives what is put into `waiting`. */
@@ -53,16 +53,16 @@ describe("watch", () => {
   it("gives every message of a datagram", async () => {
     const { socket, clock, events } = setUp();
     socket.waiting.push(datagram(20, 21));
-    await clock.advance(LOOK_EVERY_MS);
+    await clock.advance(POLL_EVERY_MS);
     expect([(await events.next()).value, (await events.next()).value]).toEqual(["message 20", "message 21"]);
   });
 
   it("speaks of a loss when the socket is empty again, and not of what came in pieces", async () => {
     const { socket, clock, events } = setUp();
     socket.waiting.push(datagram(20), "lost", datagram(21), "lost", datagram(22), "nothing");
-    await clock.advance(LOOK_EVERY_MS);
+    await clock.advance(POLL_EVERY_MS);
     socket.waiting.push(datagram(23));
-    await clock.advance(LOOK_EVERY_MS);
+    await clock.advance(POLL_EVERY_MS);
     expect([(await events.next()).value, (await events.next()).value, (await events.next()).value]).toEqual([
       "message 20",
       "lost",
@@ -74,7 +74,7 @@ describe("watch", () => {
     const { socket, clock, events } = setUp();
     await clock.advance(0);
     socket.waiting.push("lost", ...Array.from({ length: 1_200 }, () => datagram(20)));
-    await clock.advance(LOOK_EVERY_MS);
+    await clock.advance(POLL_EVERY_MS);
     expect(socket.waiting.length).toBe(701);
     await clock.advance(2);
     expect((await events.next()).value).toBe("lost");
@@ -83,7 +83,7 @@ describe("watch", () => {
   it("tells a slow reader so", async () => {
     const { socket, clock, events } = setUp();
     socket.waiting.push(datagram(20, 21, 22, 23));
-    await clock.advance(LOOK_EVERY_MS);
+    await clock.advance(POLL_EVERY_MS);
     expect((await events.next()).value).toBe("too slow");
   });
 
@@ -146,7 +146,7 @@ describe("watch", () => {
   it("gives a failure to the reader, once, and closes the socket", async () => {
     const { socket, clock, events } = setUp();
     socket.waiting.push(new ProxyError("tool_failed", "broken"));
-    await clock.advance(LOOK_EVERY_MS);
+    await clock.advance(POLL_EVERY_MS);
     await expect(events.next()).rejects.toMatchObject({ code: "tool_failed" });
     expect([(await events.next()).done, socket.isOpen]).toEqual([true, false]);
   });

@@ -6,7 +6,7 @@ import type { NetlinkMessage } from "./message.ts";
 import type { MulticastSocket } from "./multicast-socket.ts";
 
 /** How often a watch looks at a socket that can't tell when something has come, in ms. */
-export const LOOK_EVERY_MS = 100;
+export const POLL_EVERY_MS = 100;
 /** How often it looks at one that can: in case a signal was lost. */
 export const REST_MS = 10_000;
 /** From a signal to the look, in ms: what comes together is taken together. */
@@ -65,7 +65,7 @@ async function follow<T>(
   const ring = (): void => {
     if (!bell.signal.aborted) bell.abort();
   };
-  const restMs = socket.onArrival(ring) ? REST_MS : LOOK_EVERY_MS;
+  const restMs = socket.onArrival(ring) ? REST_MS : POLL_EVERY_MS;
   ended.addEventListener("abort", ring, { once: true });
   let hasLost = false;
   while (!ended.aborted) {

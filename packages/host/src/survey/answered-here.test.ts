@@ -1,7 +1,7 @@
 import type { Cause, Survey } from "@turnout/core";
 import { describe, expect, it } from "vitest";
 import { answeredHere, arrivingQuestion, isAnsweredHere, notHere, openedQuestion } from "./answered-here.ts";
-import { foreignFindings } from "./foreign-causes.ts";
+import { externalFindings } from "./foreign-causes.ts";
 import type { PathQuestion } from "./path-question.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { FORWARDED } from "../test-support/forwarded-way.ts";
@@ -90,7 +90,7 @@ it("an address that this host does not have keeps its packets from the process, 
 it("a rule that sends what is for the process elsewhere is named, and one about others is not", () => {
   const way = { ...FORWARDED, isTranslated: false, isForProxy: true, outDevice: "" };
   const blamed = (match: string) =>
-    foreignFindings(
+    externalFindings(
       [readIptablesTable("iptables", "nat", `:PREROUTING ACCEPT\n-A PREROUTING ${match} -j REDIRECT --to-ports 3128`)],
       way,
     ).causes.map(({ id, says }) => [id, says.includes("sends what is for the proxy's process elsewhere")]);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { foreignFindings } from "./foreign-causes.ts";
+import { externalFindings } from "./foreign-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
-import type { ForeignTable } from "./rules/rule.ts";
+import type { ExternalTable } from "./rules/rule.ts";
 
 const WAY: HookedWay = {
   packet: { family: "IPv4", protocol: "TCP", source: "203.0.113.1", destination: "172.18.0.1", port: 30_001, device: "eth0" },
@@ -17,9 +17,9 @@ const WAY: HookedWay = {
 };
 
 const CALL = "-A PREROUTING -j KUBE-SERVICES";
-const nat = (rules: string, tool: "iptables" | "iptables-legacy" = "iptables"): ForeignTable =>
+const nat = (rules: string, tool: "iptables" | "iptables-legacy" = "iptables"): ExternalTable =>
   readIptablesTable(tool, "nat", `-P PREROUTING ACCEPT\n-N OTHER\n-N KUBE-SERVICES\n${rules}`);
-const told = (tables: readonly ForeignTable[], way: Partial<HookedWay> = {}) => foreignFindings(tables, { ...WAY, ...way }).causes;
+const told = (tables: readonly ExternalTable[], way: Partial<HookedWay> = {}) => externalFindings(tables, { ...WAY, ...way }).causes;
 
 describe("a rule that ends the table before our chain is asked", () => {
   it.each([

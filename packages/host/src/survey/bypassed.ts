@@ -3,14 +3,14 @@ import { KUBE_SERVICES } from "./foreign-tables.ts";
 import { orDelete, ruleText, showCommand } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import type { Passage } from "./passage.ts";
-import type { Played } from "./rules/play.ts";
-import type { ForeignChain, ForeignTable } from "./rules/rule.ts";
+import type { RunResult } from "./rules/play.ts";
+import type { ExternalChain, ExternalTable } from "./rules/rule.ts";
 
 /** A chain at a hook, and what it did to the packet. */
-export interface PlayedChain {
-  readonly table: ForeignTable;
-  readonly base: ForeignChain;
-  readonly played: Played;
+export interface ChainRun {
+  readonly table: ExternalTable;
+  readonly base: ExternalChain;
+  readonly ran: RunResult;
 }
 
 /**
@@ -18,15 +18,15 @@ export interface PlayedChain {
  *
  * Edges: with both variants of iptables either may have our chains; one that is asked is enough.
  */
-export function bypassedCause(chains: readonly PlayedChain[], { at, isAnswer }: Passage, way: HookedWay): Cause | undefined {
+export function bypassedCause(chains: readonly ChainRun[], { at, isAnswer }: Passage, way: HookedWay): Cause | undefined {
   const { hasKubeChains = false, isServedAtInput = false, isTranslated } = way;
   if (!hasKubeChains || isServedAtInput || !isTranslated || isAnswer) return undefined;
   const calling = chains.filter(({ base: { hook, rules } }) => hook?.type === "nat" && rules.some(({ actions }) => actions.some(isCall)));
-  if (calling.some(({ played }) => played.skipped.has(KUBE_SERVICES))) return undefined;
-  for (const { table, base, played } of calling) {
-    const rule = played.rule ?? played.returnedBy;
-    if (played.is !== "pass" || played.isTranslated || rule === undefined) continue;
-    const chain = played.chain ?? base.name;
+  if (calling.some(({ ran }) => ran.skipped.has(KUBE_SERVICES))) return undefined;
+  for (const { table, base, ran } of calling) {
+    const rule = ran.rule ?? ran.returnedBy;
+    if (ran.is !== "pass" || ran.isTranslated || rule === undefined) continue;
+    const chain = ran.chain ?? base.name;
     return {
       id: "bypassed",
       says: `${table.name}, chain ${chain}, lets the packet leave ${base.name} before ${KUBE_SERVICES} is asked at ${at}, so nobody translates it${ruleText(rule.text)}`,
@@ -38,6 +38,6 @@ export function bypassedCause(chains: readonly PlayedChain[], { at, isAnswer }: 
   return undefined;
 }
 
-function isCall(action: ForeignChain["rules"][number]["actions"][number]): boolean {
+function isCall(action: ExternalChain["rules"][number]["actions"][number]): boolean {
   return "chain" in action && action.chain === KUBE_SERVICES;
 }

@@ -1,7 +1,7 @@
 import type { Cause, UnjudgedRule } from "@turnout/core";
 import { calledAt, DSTNAT } from "../nft/hook-order.ts";
-import type { Doubt, Played } from "./rules/play.ts";
-import type { ForeignChain, ForeignRule, ForeignTable, HookedPacket } from "./rules/rule.ts";
+import type { Unconfirmed, RunResult } from "./rules/play.ts";
+import type { ExternalChain, ExternalRule, ExternalTable, HookedPacket } from "./rules/rule.ts";
 
 /** Whose chains of network policies these are, by their names. */
 const POLICIES: readonly (readonly [RegExp, string])[] = [
@@ -30,7 +30,7 @@ const OWNERS: readonly (readonly [RegExp, owner: string, mend: string, ...comman
 const DOCKERS = "DOCKER-USER";
 
 /** Where a packet, or its answer, was played. */
-export interface PlayedAt {
+export interface RunAt {
   readonly at: string;
   readonly isAnswer: boolean;
   readonly packet: HookedPacket;
@@ -45,7 +45,12 @@ export interface PlayedAt {
  *
  * Edges: it is a guess where a rule before that might have let the packet through.
  */
-export function dropCause(table: ForeignTable, { is, chain = "", rule, doubts }: Played, passage: PlayedAt, base: ForeignChain): Cause {
+export function dropCause(
+  table: ExternalTable,
+  { is, chain = "", rule, unconfirmed }: RunResult,
+  passage: RunAt,
+  base: ExternalChain,
+): Cause {
   const { isAnswer, layer } = passage;
   const at = hookText(passage);
   const names = [table.place, chain, base.name];
@@ -53,7 +58,7 @@ export function dropCause(table: ForeignTable, { is, chain = "", rule, doubts }:
   const show = [showCommand(table, chain)];
   const by = rule === undefined ? `the policy of ${table.name}, chain ${chain},` : `${table.name}, chain ${chain},`;
   const where = `${is === "drop" ? "drops" : "rejects"} ${isAnswer ? "the answer" : "the packet"} at ${at}`;
-  const exception = doubts.find(({ may }) => may === "pass");
+  const exception = unconfirmed.find(({ may }) => may === "pass");
   const unless = exception === undefined ? "" : `, unless this rule lets it through, which can't be judged: ${exception.rule.text}`;
   const sure = exception === undefined ? {} : ({ isSure: false } as const);
   if (policy !== undefined) {
@@ -74,23 +79,23 @@ export function dropCause(table: ForeignTable, { is, chain = "", rule, doubts }:
     id: "foreign_drop",
     says: `${by}${owner === undefined ? "" : ` of ${owner},`} ${where}${ruleText(rule?.text)}${unless}`,
     show,
-    ...(mend === undefined ? mendFor(table, insertAt, rule, passage) : { mend, commands: commands.map((one) => forClient(one, passage)) }),
+    ...(mend === undefined ? fixFor(table, insertAt, rule, passage) : { mend, commands: commands.map((one) => forClient(one, passage)) }),
     // Its owner would write the rule again.
     ...(owner === undefined ? orDelete(rule) : {}),
     ...sure,
   };
 }
 
-function forClient(command: string, { packet, isAnswer }: PlayedAt): string {
+function forClient(command: string, { packet, isAnswer }: RunAt): string {
   return command.replace("CLIENT", (isAnswer ? packet.destination : packet.source) ?? "CLIENT");
 }
 
-function hookText({ at, layer }: PlayedAt): string {
+function hookText({ at, layer }: RunAt): string {
   return layer === undefined ? at : `${at} of the bridge`;
 }
 
 /** Name a rule that may drop or reject, for all that can be told. Pure. */
-export function unjudgedRule(table: ForeignTable, { chain, rule, may }: Doubt, passage: PlayedAt): UnjudgedRule {
+export function unjudgedRule(table: ExternalTable, { chain, rule, may }: Unconfirmed, passage: RunAt): UnjudgedRule {
   const what = passage.isAnswer ? "answers" : "packets";
   return {
     says: `${table.name}, chain ${chain}, may ${may} some ${what} at ${hookText(passage)}`,
@@ -99,11 +104,11 @@ export function unjudgedRule(table: ForeignTable, { chain, rule, may }: Doubt, p
   };
 }
 
-function mendFor(
-  table: ForeignTable,
-  chain: ForeignChain,
-  rule: ForeignRule | undefined,
-  { at, isAnswer, packet, layer, isBySocket = false }: PlayedAt,
+function fixFor(
+  table: ExternalTable,
+  chain: ExternalChain,
+  rule: ExternalRule | undefined,
+  { at, isAnswer, packet, layer, isBySocket = false }: RunAt,
 ): Pick<Cause, "mend" | "commands"> {
   const isFiltering =
     layer === undefined && at !== "ingress" && at !== "egress" && chain.hook !== undefined && calledAt(at, chain.hook) > DSTNAT;
@@ -134,12 +139,12 @@ function mendFor(
 }
 
 /** Have a rule deleted in place of what mends it otherwise. Pure. */
-export function orDelete(rule: ForeignRule | undefined): Pick<Cause, "instead"> {
+export function orDelete(rule: ExternalRule | undefined): Pick<Cause, "instead"> {
   return rule === undefined ? {} : { instead: { mend: "if nobody needs the rule, delete it", commands: [rule.deletion] } };
 }
 
 /** Accept packets that nothing on this node translates: the one asked for, and where both come by the answers to it. */
-function acceptCommands({ tool, place }: ForeignTable, chain: string, { at, isAnswer, packet }: PlayedAt): readonly string[] {
+function acceptCommands({ tool, place }: ExternalTable, chain: string, { at, isAnswer, packet }: RunAt): readonly string[] {
   const { family, protocol } = packet;
   const [ip, port] = isAnswer ? [packet.source, packet.sourcePort] : [packet.destination, packet.destinationPort];
   const accepting = (side: "to" | "from"): string => {
@@ -153,7 +158,7 @@ function acceptCommands({ tool, place }: ForeignTable, chain: string, { at, isAn
 }
 
 /** The command that shows a chain. Pure. */
-export function showCommand({ tool, place }: ForeignTable, chain: string): string {
+export function showCommand({ tool, place }: ExternalTable, chain: string): string {
   return tool === "nft" ? `nft -a list chain ${place} ${chain}` : `${tool} -t ${place} -S ${chain}`;
 }
 

@@ -1,20 +1,20 @@
 import type { Cause } from "@turnout/core";
 import { describe, expect, it } from "vitest";
-import { foreignFindings, routedMark } from "./foreign-causes.ts";
-import type { ForeignFindings } from "./foreign-causes.ts";
+import { externalFindings, routedMark } from "./foreign-causes.ts";
+import type { ExternalFindings } from "./foreign-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable, readShownTable } from "./rules/nft-rules.ts";
-import type { ForeignTable } from "./rules/rule.ts";
+import type { ExternalTable } from "./rules/rule.ts";
 import { FORWARDED } from "../test-support/forwarded-way.ts";
 
-function iptables(rules: string, way: Partial<HookedWay> = {}, table = "filter"): ForeignFindings {
+function iptables(rules: string, way: Partial<HookedWay> = {}, table = "filter"): ExternalFindings {
   const chains = table === "filter" ? ":INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT ACCEPT\n" : ":PREROUTING ACCEPT\n:OUTPUT ACCEPT\n";
-  return foreignFindings([readIptablesTable("iptables", table, `${chains}${rules}`)], { ...FORWARDED, ...way });
+  return externalFindings([readIptablesTable("iptables", table, `${chains}${rules}`)], { ...FORWARDED, ...way });
 }
 
-const ids = ({ causes }: ForeignFindings): readonly string[] => causes.map(({ id, isSure }) => `${isSure === false ? "maybe " : ""}${id}`);
-const rules = ({ unjudged }: ForeignFindings): readonly string[] => unjudged.map(({ rule }) => rule);
+const ids = ({ causes }: ExternalFindings): readonly string[] => causes.map(({ id, isSure }) => `${isSure === false ? "maybe " : ""}${id}`);
+const rules = ({ unjudged }: ExternalFindings): readonly string[] => unjudged.map(({ rule }) => rule);
 
 describe("rules that can't be judged", () => {
   it("are named where they may drop, once for packet and answer, and blame nobody", () => {
@@ -73,7 +73,7 @@ describe("rules that can't be judged", () => {
       ],
     };
     const shown = "table inet fw { # handle 9\n\tchain f { # handle 1\n\t\tnumgen random mod 2 vmap { 0 : drop } # handle 4\n\t}\n}\n";
-    expect(rules(foreignFindings([readNftTable("inet", "fw", listed, readShownTable(shown))], FORWARDED))).toEqual([
+    expect(rules(externalFindings([readNftTable("inet", "fw", listed, readShownTable(shown))], FORWARDED))).toEqual([
       "numgen random mod 2 vmap { 0 : drop }",
     ]);
   });
@@ -132,7 +132,7 @@ describe("rules that can be judged", () => {
   ])("matches of nft: %s", (_name, match, wanted) => {
     const chain = { family: "ip", table: "fw", name: "f", handle: 1, type: "filter", hook: "forward", prio: 0, policy: "accept" };
     const rule = { family: "ip", table: "fw", chain: "f", handle: 4, expr: [{ match }, { drop: null }] };
-    const found = foreignFindings([readNftTable("ip", "fw", { nftables: [{ chain }, { rule }] })], FORWARDED);
+    const found = externalFindings([readNftTable("ip", "fw", { nftables: [{ chain }, { rule }] })], FORWARDED);
     expect([ids(found), rules(found)]).toEqual([wanted, []]);
   });
 
@@ -144,7 +144,7 @@ describe("rules that can be judged", () => {
     const chain = { family: "inet", table: "fw", name: "f", handle: 1, type: "filter", hook: "forward", prio: 0, policy: "accept" };
     const rule = { family: "inet", table: "fw", chain: "f", handle: 4, expr: [{ match }, { drop: null }] };
     const table = readNftTable("inet", "fw", { nftables: [{ chain }, { rule }] });
-    const found = foreignFindings([table], { ...FORWARDED, packet: { ...FORWARDED.packet, protocol: "UDP" } });
+    const found = externalFindings([table], { ...FORWARDED, packet: { ...FORWARDED.packet, protocol: "UDP" } });
     expect([ids(found), rules(found)]).toEqual([[], []]);
   });
 
@@ -209,7 +209,7 @@ describe("what mends a drop", () => {
     };
     const rule = { family: "netdev", table: "q", chain: "ing", handle: 4, expr: [{ drop: null }] };
     const table = readNftTable("netdev", "q", { nftables: [{ chain }, { rule }] });
-    const [cause] = foreignFindings([table], FORWARDED).causes;
+    const [cause] = externalFindings([table], FORWARDED).causes;
     expect(cause?.instead?.commands).toEqual(["nft delete rule netdev q ing handle 4"]);
     expect(cause).not.toHaveProperty("commands");
   });
@@ -225,7 +225,7 @@ describe("what other programs and connections decide", () => {
     const chain = { family: "ip", table: "fw", name: "f", handle: 1, type: "filter", hook: "forward", prio: 0, policy: "accept" };
     const rule = { family: "ip", table: "fw", chain: "f", handle: 4, expr: [{ queue: { num: { range: [0, 1] } } }] };
     const table = readNftTable("ip", "fw", { nftables: [{ chain }, { rule }] });
-    expect(ids(foreignFindings([table], { ...FORWARDED, ...served(false) }))[0]).toBe("foreign_drop");
+    expect(ids(externalFindings([table], { ...FORWARDED, ...served(false) }))[0]).toBe("foreign_drop");
   });
 
   it("a queue with a program, or of which nothing is known, can't be judged", () => {
@@ -250,7 +250,7 @@ describe("what other programs and connections decide", () => {
     const chain = { family: "ip", table: "fw", name: "f", handle: 1, type: "filter", hook: "forward", prio: 0, policy: "accept" };
     const match = { op: "==", left: { ct: { key: "ip daddr", dir: "original" } }, right: "198.51.100.1" };
     const rule = { family: "ip", table: "fw", chain: "f", handle: 4, expr: [{ match }, { drop: null }] };
-    expect(ids(foreignFindings([readNftTable("ip", "fw", { nftables: [{ chain }, { rule }] })], FORWARDED))[0]).toBe("foreign_drop");
+    expect(ids(externalFindings([readNftTable("ip", "fw", { nftables: [{ chain }, { rule }] })], FORWARDED))[0]).toBe("foreign_drop");
   });
 });
 
@@ -297,9 +297,9 @@ describe("our own chains among those of others", () => {
     expect(ids(iptables(`-N KUBE-FORWARD\n-A KUBE-FORWARD -p tcp -j DROP\n-A FORWARD -j KUBE-FORWARD`, asked))).toEqual([]);
   });
 
-  const left = (rule: string, way: Partial<HookedWay> = {}): ForeignFindings => {
+  const left = (rule: string, way: Partial<HookedWay> = {}): ExternalFindings => {
     const text = `:POSTROUTING ACCEPT\n:KUBE-POSTROUTING -\n${rule}\n-A POSTROUTING -j KUBE-POSTROUTING`;
-    return foreignFindings([readIptablesTable("iptables", "nat", text)], { ...FORWARDED, ...asked, ...way });
+    return externalFindings([readIptablesTable("iptables", "nat", text)], { ...FORWARDED, ...asked, ...way });
   };
   const skip = "-A POSTROUTING -d 10.1.0.0/16 -j ACCEPT";
 
@@ -343,12 +343,12 @@ it("a packet that a rule forwards to another device at ingress is lost", () => {
     policy: "accept",
   };
   const rule = { family: "netdev", table: "x", chain: "i", handle: 4, expr: [{ fwd: { dev: "dm0" } }] };
-  expect(ids(foreignFindings([readNftTable("netdev", "x", { nftables: [{ chain }, { rule }] })], FORWARDED))).toEqual(["foreign_drop"]);
+  expect(ids(externalFindings([readNftTable("netdev", "x", { nftables: [{ chain }, { rule }] })], FORWARDED))).toEqual(["foreign_drop"]);
 });
 
 describe("the mark that a packet has where its route is looked up", () => {
   const bit = { markBit: 0x4000, endpoint: { ...FORWARDED.endpoint, masquerade: true } };
-  const mangle = (text: string): ForeignTable => readIptablesTable("iptables", "mangle", `:PREROUTING ACCEPT\n${text}`);
+  const mangle = (text: string): ExternalTable => readIptablesTable("iptables", "mangle", `:PREROUTING ACCEPT\n${text}`);
 
   it("is ours where masquerade is asked for, with what others set", () => {
     expect(routedMark([], { ...FORWARDED, ...bit })).toBe(0x4000);
@@ -381,7 +381,7 @@ describe("packets that IPVS serves", () => {
   });
 
   it("need conntrack for their masquerade alone", () => {
-    const untracked = (masquerade: boolean): ForeignFindings =>
+    const untracked = (masquerade: boolean): ExternalFindings =>
       iptables("-A PREROUTING -j CT --notrack", ofIpvs({ endpoint: { ...FORWARDED.endpoint, masquerade } }), "raw");
     expect([ids(untracked(false)), ids(untracked(true))]).toEqual([[], ["untracked", "untracked"]]);
   });
@@ -393,6 +393,6 @@ describe("packets that IPVS serves", () => {
 
   it("are translated once: nat at OUTPUT has no say", () => {
     const text = ":PREROUTING ACCEPT\n:OUTPUT ACCEPT\n-A OUTPUT -j DNAT --to-destination 10.9.9.9:1";
-    expect(ids(foreignFindings([readIptablesTable("iptables", "nat", text)], { ...FORWARDED, ...ofIpvs() }))).toEqual([]);
+    expect(ids(externalFindings([readIptablesTable("iptables", "nat", text)], { ...FORWARDED, ...ofIpvs() }))).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 import type { Cause, UnjudgedRule } from "@turnout/core";
 import { calledAt, inOrder, SRCNAT } from "../nft/hook-order.ts";
 import { bypassedCause } from "./bypassed.ts";
-import type { PlayedChain } from "./bypassed.ts";
+import type { ChainRun } from "./bypassed.ts";
 import { dropCause, orDelete, ruleText, showCommand, unjudgedRule } from "./drop-causes.ts";
 import { isProxyChain, KUBE_POSTROUTING, KUBE_SERVICES } from "./foreign-tables.ts";
 import type { HookedWay } from "./hooked-way.ts";
@@ -11,16 +11,16 @@ import { ownNatPriority, passagesOf } from "./passages.ts";
 import type { Hook, Passage } from "./passage.ts";
 import { strangeSource } from "./strange-source.ts";
 import type { Strange } from "./strange-source.ts";
-import { playChain } from "./rules/play.ts";
-import type { LeaveOut, Played } from "./rules/play.ts";
+import { evaluateChain } from "./rules/play.ts";
+import type { LeaveOut, RunResult } from "./rules/play.ts";
 import { isOfBridges } from "./rules/rule.ts";
-import type { ForeignChain, ForeignRule, ForeignTable, HookedPacket } from "./rules/rule.ts";
+import type { ExternalChain, ExternalRule, ExternalTable, HookedPacket } from "./rules/rule.ts";
 
 /** Where conntrack takes packets. @source linux netfilter_ipv4.h NF_IP_PRI_CONNTRACK */
 const TRACKED_AT = -200;
 
 /** What rules of others do. */
-export interface ForeignFindings {
+export interface ExternalFindings {
   readonly causes: readonly Cause[];
   /** What they change without keeping the packet from arriving; absent: nothing. */
   readonly notes?: readonly string[];
@@ -30,36 +30,37 @@ export interface ForeignFindings {
 }
 
 /** Say what rules of others do to a packet on its way, or to the answer. Pure. */
-export function foreignFindings(tables: readonly ForeignTable[], way: HookedWay): ForeignFindings {
+export function externalFindings(tables: readonly ExternalTable[], way: HookedWay): ExternalFindings {
   const causes: Cause[] = [];
   const notes: string[] = [];
-  const unjudged = new Map<ForeignRule, UnjudgedRule>();
+  const unjudged = new Map<ExternalRule, UnjudgedRule>();
   let mark = 0;
   let unclear = 0;
   let isTranslated = false;
   for (const passage of passagesOf(way)) {
-    const met: PlayedChain[] = [];
+    const met: ChainRun[] = [];
     const packetAt = (hook: Hook): HookedPacket => {
       const marked = way.markBit !== 0 && !passage.isAnswer ? wantedMark(way, passage, hook, mark) : passage.packet.mark;
       return { ...passage.packet, mark: marked, unclearMark: passage.isAnswer ? 0 : unclear & ~(marked ^ mark) };
     };
-    for (const one of playedAt(tables, passage, way, packetAt)) {
-      const { table, base: chain, played } = one;
+    for (const one of runAt(tables, passage, way, packetAt)) {
+      const { table, base: chain, ran } = one;
       met.push(one);
-      isTranslated ||= played.isTranslated && isBeforeRoute(passage);
-      if (!passage.isAnswer) ({ mark, unclearMark: unclear } = played);
-      const strange = passage.isAnswer ? undefined : strangeSource(table, played, way);
+      isTranslated ||= ran.isTranslated && isBeforeRoute(passage);
+      if (!passage.isAnswer) ({ mark, unclearMark: unclear } = ran);
+      const strange = passage.isAnswer ? undefined : strangeSource(table, ran, way);
       if (strange !== undefined && "by" in strange) unjudged.set(strange.by, strange.rule);
       else if (strange !== undefined) causes.push(strange);
-      causes.push(...causesOf(table, passage, played, way, chain));
-      const kept = passage.at === "postrouting" && !passage.isAnswer ? keptSource(table, chain, played, way) : undefined;
+      causes.push(...causesOf(table, passage, ran, way, chain));
+      const kept = passage.at === "postrouting" && !passage.isAnswer ? keptSource(table, chain, ran, way) : undefined;
       if (typeof kept === "string") notes.push(kept);
       else if (kept !== undefined) causes.push(kept);
-      const hidden = passage.at === "postrouting" ? hiddenSource(table, chain, played, way) : undefined;
+      const hidden = passage.at === "postrouting" ? hiddenSource(table, chain, ran, way) : undefined;
       if (hidden !== undefined && !passage.isAnswer) notes.push(hidden);
-      for (const doubt of played.doubts)
-        if (doubt.may !== "pass" && !unjudged.has(doubt.rule)) unjudged.set(doubt.rule, unjudgedRule(table, doubt, passage));
-      if (played.is !== "pass") break;
+      for (const unconfirmed of ran.unconfirmed)
+        if (unconfirmed.may !== "pass" && !unjudged.has(unconfirmed.rule))
+          unjudged.set(unconfirmed.rule, unjudgedRule(table, unconfirmed, passage));
+      if (ran.is !== "pass") break;
     }
     const bypassed = bypassedCause(met, passage, way);
     if (bypassed !== undefined) causes.push(bypassed);
@@ -85,21 +86,20 @@ function leftOut({ hasKubeChains = false, isTranslated, isServedAtInput = false,
 }
 
 /** Play a packet through the chains of a hook; of the nat chains, until one of them translates. */
-function* playedAt(
-  tables: readonly ForeignTable[],
+function* runAt(
+  tables: readonly ExternalTable[],
   passage: Passage,
   way: HookedWay,
   packetAt: (hook: Hook) => HookedPacket,
-): Generator<PlayedChain> {
+): Generator<ChainRun> {
   const leaveOut = leftOut(way);
   let isNatEnded = false;
   for (const { table, chain, hook } of chainsAt(tables, passage)) {
     const isNat = hook.type === "nat";
     if (isNat && isNatEnded) continue;
-    const played = playChain(table, chain, packetAt(hook), leaveOut);
-    isNatEnded ||=
-      isNat && (played.isTranslated || played.source !== undefined || [...played.skipped].some((one) => leaveOut(one) === "end"));
-    yield { table, base: chain, played };
+    const ran = evaluateChain(table, chain, packetAt(hook), leaveOut);
+    isNatEnded ||= isNat && (ran.isTranslated || ran.source !== undefined || [...ran.skipped].some((one) => leaveOut(one) === "end"));
+    yield { table, base: chain, ran };
   }
 }
 
@@ -112,15 +112,15 @@ function isBeforeRoute({ at, layer, isAnswer, isLooped = false }: Passage): bool
 }
 
 /** Say which mark a packet has where its route is looked up, as far as that is known. Pure. */
-export function routedMark(tables: readonly ForeignTable[], way: HookedWay): number {
+export function routedMark(tables: readonly ExternalTable[], way: HookedWay): number {
   let mark = 0;
   let unclear = 0;
   for (const passage of passagesOf(way).filter(isBeforeRoute))
-    for (const { played } of playedAt(tables, passage, way, (hook) => {
+    for (const { ran } of runAt(tables, passage, way, (hook) => {
       const marked = wantedMark(way, passage, hook, mark);
       return { ...passage.packet, mark: marked, unclearMark: unclear & ~(marked ^ mark) };
     }))
-      ({ mark, unclearMark: unclear } = played);
+      ({ mark, unclearMark: unclear } = ran);
   // Ours is set there, whether others look at the packet after that or not.
   const isAsked = way.isTranslated && way.endpoint.masquerade;
   return ((isAsked ? mark | way.markBit : mark) & ~(isAsked ? unclear & ~way.markBit : unclear)) >>> 0;
@@ -139,9 +139,9 @@ function wantedMark(
 }
 
 function chainsAt(
-  tables: readonly ForeignTable[],
+  tables: readonly ExternalTable[],
   { at, layer, packet, fits }: Passage,
-): readonly { readonly table: ForeignTable; readonly chain: ForeignChain; readonly hook: Hook }[] {
+): readonly { readonly table: ExternalTable; readonly chain: ExternalChain; readonly hook: Hook }[] {
   const order = inOrder(at);
   return tables
     .filter((table) => isOfBridges(table) === (layer === "bridge"))
@@ -153,39 +153,39 @@ function chainsAt(
     .toSorted((one, other) => order(one.hook, other.hook));
 }
 
-function causesOf(table: ForeignTable, passage: Passage, played: Played, way: HookedWay, base: ForeignChain): readonly Cause[] {
-  const at = `${table.name}, chain ${played.chain ?? base.name},`;
+function causesOf(table: ExternalTable, passage: Passage, ran: RunResult, way: HookedWay, base: ExternalChain): readonly Cause[] {
+  const at = `${table.name}, chain ${ran.chain ?? base.name},`;
   const causes: Cause[] = [];
   const isNat = base.hook?.type === "nat" && !passage.isAnswer && (passage.at === "prerouting" || passage.at === "output");
   // IPVS translates it all the same, but conntrack rewrites its source.
   const isLost = way.isServedAtInput === true ? way.endpoint.masquerade : way.isTranslated;
   // What is tracked already stays so.
   const isInTime = passage.isLooped !== true && passage.layer === undefined && (base.hook?.priority ?? 0) < TRACKED_AT;
-  if (played.isUntracked && isInTime && isLost) {
-    const says = `${at} keeps the ${untrackedText(passage, way.isServedAtInput === true)}${ruleText(played.by?.text)}`;
+  if (ran.isUntracked && isInTime && isLost) {
+    const says = `${at} keeps the ${untrackedText(passage, way.isServedAtInput === true)}${ruleText(ran.by?.text)}`;
     causes.push({
       id: "untracked",
       says,
-      show: [showCommand(table, played.byChain ?? base.name)],
+      show: [showCommand(table, ran.byChain ?? base.name)],
       mend: `leave ${passage.isAnswer ? "answers of endpoints" : "the Service's addresses"} out of that rule`,
-      ...orDelete(played.by),
+      ...orDelete(ran.by),
     });
   }
   const isTaken = way.isBySocket === true || way.isForProxy === true || (way.isTranslated && !passage.isPastOurs);
-  if (isNat && played.isTranslated && isTaken) {
+  if (isNat && ran.isTranslated && isTaken) {
     const what = takenText(way);
-    const says = `${at} ${what}${ruleText(played.by?.text)}`;
+    const says = `${at} ${what}${ruleText(ran.by?.text)}`;
     causes.push({
       id: "foreign_translation",
       says,
-      show: [showCommand(table, played.byChain ?? base.name)],
+      show: [showCommand(table, ran.byChain ?? base.name)],
       mend: `leave the ${way.isBySocket === true ? "endpoints'" : "Service's"} addresses out of that rule`,
-      ...orDelete(played.by),
+      ...orDelete(ran.by),
     });
   }
   // What somebody put into a chain of ours is no rule of others: it is told with what the kernel holds otherwise.
-  const isOurs = played.chain !== undefined && isProxyChain(played.chain);
-  if (played.is !== "pass" && !isOurs) causes.push(dropCause(table, played, { ...passage, isBySocket: way.isBySocket === true }, base));
+  const isOurs = ran.chain !== undefined && isProxyChain(ran.chain);
+  if (ran.is !== "pass" && !isOurs) causes.push(dropCause(table, ran, { ...passage, isBySocket: way.isBySocket === true }, base));
   return causes;
 }
 
@@ -200,13 +200,13 @@ function untrackedText({ isAnswer }: Passage, isServedAtInput: boolean): string 
 }
 
 /** Play the marks of the whole way: what is left of our bit when masquerade is decided. */
-function markCause(tables: readonly ForeignTable[], way: HookedWay): Cause | Strange | undefined {
+function markCause(tables: readonly ExternalTable[], way: HookedWay): Cause | Strange | undefined {
   const { markBit, endpoint, isTranslated } = way;
   if (markBit === 0 || !isTranslated) return undefined;
   let mark = 0;
   let unclear = 0;
   let hasAsked = false;
-  let last: { readonly table: ForeignTable; readonly played: Played } | undefined;
+  let last: { readonly table: ExternalTable; readonly ran: RunResult } | undefined;
   const ours = { type: "nat", priority: ownNatPriority(way, SRCNAT) } as const;
   for (const passage of passagesOf(way).filter(isBeforeMasquerade)) {
     const packetAt = (): HookedPacket => {
@@ -217,29 +217,29 @@ function markCause(tables: readonly ForeignTable[], way: HookedWay): Cause | Str
       hasAsked ||= passage.isPastOurs;
       return { ...passage.packet, mark, unclearMark: unclear };
     };
-    for (const { table, base, played } of playedAt(tables, passage, way, packetAt)) {
+    for (const { table, base, ran } of runAt(tables, passage, way, packetAt)) {
       if (passage.at === "postrouting" && base.hook !== undefined && inOrder(passage.at)(base.hook, ours) >= 0) break;
-      if ((((played.mark ^ mark) | (played.unclearMark ^ unclear)) & markBit) !== 0) last = { table, played };
-      ({ mark, unclearMark: unclear } = played);
+      if ((((ran.mark ^ mark) | (ran.unclearMark ^ unclear)) & markBit) !== 0) last = { table, ran };
+      ({ mark, unclearMark: unclear } = ran);
     }
   }
   const isAsked = (mark & markBit) !== 0 || (!hasAsked && endpoint.masquerade);
-  if (last?.played.by !== undefined && (unclear & markBit) !== 0) {
-    const { by, byChain = "" } = last.played;
+  if (last?.ran.by !== undefined && (unclear & markBit) !== 0) {
+    const { by, byChain = "" } = last.ran;
     const says = `${last.table.name}, chain ${byChain}, sets the mark to what can't be known here, so the source may be rewritten, or not`;
     return { by, rule: { says, rule: by.text, show: showCommand(last.table, byChain) } };
   }
   if (last === undefined || isAsked === endpoint.masquerade) return undefined;
-  const { table, played } = last;
+  const { table, ran } = last;
   const effect = endpoint.masquerade
     ? "so the source stays the client's, and the answer may not come back by this node"
     : "so the source is rewritten, and the endpoint does not see the client";
   const bit = `0x${markBit.toString(16)}`;
-  const says = `${table.name}, chain ${played.byChain ?? ""}, changes the mark bit ${bit} that asks for masquerade, ${effect}${ruleText(played.by?.text)}`;
+  const says = `${table.name}, chain ${ran.byChain ?? ""}, changes the mark bit ${bit} that asks for masquerade, ${effect}${ruleText(ran.by?.text)}`;
   return {
     id: "mark_bit",
     says,
-    show: [showCommand(table, played.byChain ?? "")],
+    show: [showCommand(table, ran.byChain ?? "")],
     mend: `have that rule leave the bit ${bit} as it is, by a mask without it; or give the proxy another bit (--iptables-masquerade-bit) and start it anew`,
   };
 }

@@ -2,7 +2,7 @@ import { ProxyError } from "@turnout/core";
 import type { Exec } from "@turnout/core";
 import { describe, expect, it } from "vitest";
 import type { NftTableName } from "../netlink/nft-tables.ts";
-import { readForeignTables, withServices } from "./foreign-tables.ts";
+import { readExternalTables, withServices } from "./foreign-tables.ts";
 
 const { signal } = new AbortController();
 /** One that holds more than packets come to. */
@@ -15,7 +15,7 @@ it("a table that is not listed in time is named, and what else was read counts",
     return { code: 0, stdout: "-P FORWARD DROP\n", stderr: "" };
   };
   const tools = { exec: { run } as unknown as Exec, read: async () => undefined, netlink: { nftTables: async () => TABLES } };
-  const { tables, proxyTables, unseen } = await readForeignTables(tools, "IPv4", signal);
+  const { tables, proxyTables, unseen } = await readExternalTables(tools, "IPv4", signal);
   expect(tables.map(({ name }) => name)).toEqual(["iptables table filter"]);
   expect(proxyTables).toEqual(["ip kube-proxy", "ip turnout"]);
   expect(unseen).toEqual(["foreign rules (iptables table mangle): [timed_out] iptables-nft took too long"]);
@@ -32,7 +32,7 @@ it("nft is not asked where it has nothing to tell: it reads all elements that th
     read: async () => undefined,
     netlink: { nftTables: async () => [table("turnout")] },
   };
-  await readForeignTables(tools, "IPv4", signal);
+  await readExternalTables(tools, "IPv4", signal);
   expect(asked).toEqual([]);
 });
 
@@ -49,7 +49,7 @@ it.each([
     return { code: 0, stdout: file === "nft" ? listing : listed, stderr: "" };
   };
   const tools = { exec: { run } as unknown as Exec, read: async () => undefined, netlink: { nftTables: async () => [table("mangle")] } };
-  const { tables, unseen } = await readForeignTables(tools, "IPv4", signal);
+  const { tables, unseen } = await readExternalTables(tools, "IPv4", signal);
   expect([tables.map((one) => one.name), unseen]).toEqual([[name], []]);
 });
 
@@ -58,7 +58,7 @@ function chainTools(
   chains: Readonly<Record<string, string>>,
   asked: string[],
   of: NftTableName = table("nat", true),
-): Parameters<typeof readForeignTables>[0] {
+): Parameters<typeof readExternalTables>[0] {
   const missing = { code: 1, stdout: "", stderr: "chain is incompatible\n" };
   const run = async (file: string, args: readonly string[], { input = "" }: { input?: string }): Promise<typeof missing> => {
     const names = file.endsWith("-restore") ? [...input.matchAll(/^-S (.*)$/gm)].map(([, name = ""]) => name) : [args.at(-1) ?? ""];
@@ -78,7 +78,7 @@ const NAT = {
 
 it("of nat the chains that packets come to are read, a run for those that are found together", async () => {
   const asked: string[] = [];
-  const { tables } = await readForeignTables(chainTools(NAT, asked), "IPv4", signal);
+  const { tables } = await readExternalTables(chainTools(NAT, asked), "IPv4", signal);
   expect(asked).toEqual(["iptables-nft-restore PREROUTING OUTPUT POSTROUTING", "iptables-nft-restore DOCKER"]);
   expect([...(tables[0]?.chains.keys() ?? [])]).toEqual(["PREROUTING", "OUTPUT", "POSTROUTING", "DOCKER"]);
 });
@@ -86,7 +86,7 @@ it("of nat the chains that packets come to are read, a run for those that are fo
 it("a target that nobody here knows is no chain that is missing", async () => {
   const asked: string[] = [];
   const chains = { ...NAT, POSTROUTING: "-P POSTROUTING ACCEPT\n-A POSTROUTING -j NETMAP --to 10.0.0.0/8\n" };
-  const { tables, unseen } = await readForeignTables(chainTools(chains, asked), "IPv4", signal);
+  const { tables, unseen } = await readExternalTables(chainTools(chains, asked), "IPv4", signal);
   expect(asked.slice(1)).toEqual(["iptables-nft-restore DOCKER NETMAP", "iptables-nft DOCKER", "iptables-nft NETMAP"]);
   expect([tables[0]?.chains.has("DOCKER"), unseen]).toEqual([true, []]);
 });
@@ -96,7 +96,7 @@ it("kube-proxy's addresses are read where packets come to its chain", async () =
   const services = "-N KUBE-SERVICES\n-A KUBE-SERVICES -d 10.96.0.1/32 -j KUBE-SVC-A\n";
   const servicesOf = async (chains: Readonly<Record<string, string>>): Promise<unknown> => {
     const tools = chainTools(chains, asked);
-    const { tables, unseen } = await withServices(tools.exec, await readForeignTables(tools, "IPv4", signal), signal);
+    const { tables, unseen } = await withServices(tools.exec, await readExternalTables(tools, "IPv4", signal), signal);
     return [tables[0]?.chains.get("KUBE-SERVICES")?.rules.map(({ text }) => text), tables[0]?.chains.has("PREROUTING"), unseen];
   };
   expect(await servicesOf({ ...NAT, "KUBE-SERVICES": services })).toEqual([["-A KUBE-SERVICES -d 10.96.0.1/32 -j KUBE-SVC-A"], true, []]);
@@ -120,7 +120,7 @@ describe("a table that iptables has made", () => {
   ] as const)("%s", async (_what, size, runs) => {
     const asked: string[] = [];
     const tools = chainTools({ ...FILTER, "-S": Object.values(FILTER).join("") }, asked, { ...table("filter", true), chains, size });
-    const { tables, unseen } = await readForeignTables(tools, "IPv4", signal);
+    const { tables, unseen } = await readExternalTables(tools, "IPv4", signal);
     expect(asked).toEqual([`iptables-nft-restore ${chains.join(" ")}`, ...runs]);
     expect([[...(tables[0]?.chains.keys() ?? [])].toSorted(), unseen]).toEqual([Object.keys(FILTER).toSorted(), []]);
   });
@@ -145,7 +145,7 @@ it.each([
     table("turnout"),
   );
   const read = async (path: string): Promise<string | undefined> => (path === "/proc/net/ip_tables_names" ? "nat\nfilter\n" : undefined);
-  const { tables, unseen } = await readForeignTables({ exec, netlink, read }, "IPv4", signal);
+  const { tables, unseen } = await readExternalTables({ exec, netlink, read }, "IPv4", signal);
   expect(asked.filter((run) => run.includes("-restore"))).toEqual(runs);
   expect(tables.map(({ name, chains: { size } }) => [name, size])).toEqual([
     ["iptables-legacy table nat", chains === NAT ? 4 : 1],

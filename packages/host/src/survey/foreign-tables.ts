@@ -7,14 +7,14 @@ import type { NftTableName } from "../netlink/nft-tables.ts";
 import { readingListing } from "../nft/listing.ts";
 import { mayBeChain, readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable, readShownTable } from "./rules/nft-rules.ts";
-import type { ForeignTable } from "./rules/rule.ts";
+import type { ExternalTable } from "./rules/rule.ts";
 
 /** Reads a file of /proc; undefined where it isn't there. */
 export type ReadFile = (path: string) => Promise<string | undefined>;
 
 /** What was read of other programs' rules. */
-export interface ForeignTables {
-  readonly tables: readonly ForeignTable[];
+export interface ExternalTables {
+  readonly tables: readonly ExternalTable[];
   /** Tables of nftables that are service proxies': `ip kube-proxy`. */
   readonly proxyTables: readonly string[];
   /** What could not be read, and why. */
@@ -40,7 +40,7 @@ export function isProxyChain(name: string): boolean {
 }
 
 /** What rules of other programs are read with. */
-export interface ForeignTools {
+export interface ExternalTools {
   readonly exec: Exec;
   readonly read: ReadFile;
   readonly netlink: Pick<Netlink, "nftTables">;
@@ -52,7 +52,7 @@ export interface ForeignTools {
  * Edges: tables of service proxies are left out, and of nat their chains: see {@link withServices}. iptables' legacy tables are read only where the
  * kernel has them, since the tool would make them.
  */
-export async function readForeignTables(tools: ForeignTools, family: IPFamily, signal: AbortSignal): Promise<ForeignTables> {
+export async function readExternalTables(tools: ExternalTools, family: IPFamily, signal: AbortSignal): Promise<ExternalTables> {
   const found = await Promise.all([
     guarded("nftables, iptables", readNft(tools, family, signal)),
     guarded("iptables-legacy", readLegacy(tools, family, signal)),
@@ -66,11 +66,11 @@ export const KUBE_SERVICES = "KUBE-SERVICES";
 export const KUBE_POSTROUTING = "KUBE-POSTROUTING";
 
 /** Read besides which addresses kube-proxy's chains serve, where packets come to them. Reads only. */
-export async function withServices(exec: Exec, found: ForeignTables, signal: AbortSignal): Promise<ForeignTables> {
+export async function withServices(exec: Exec, found: ExternalTables, signal: AbortSignal): Promise<ExternalTables> {
   const call = ` -j ${KUBE_SERVICES}`;
-  const isCalled = ({ chains }: ForeignTable): boolean =>
+  const isCalled = ({ chains }: ExternalTable): boolean =>
     [...chains.values()].some(({ rules }) => rules.some(({ deletion }) => deletion.endsWith(call)));
-  const read = found.tables.map(async (table): Promise<ForeignTables> => {
+  const read = found.tables.map(async (table): Promise<ExternalTables> => {
     const { tool, place, name } = table;
     if (tool === "nft" || place !== "nat" || !isCalled(table)) return { ...NOTHING, tables: [table] };
     const text = listing(exec, programOf(tool), listArguments(place, KUBE_SERVICES), signal);
@@ -84,7 +84,7 @@ export async function withServices(exec: Exec, found: ForeignTables, signal: Abo
   return together([{ ...found, tables: [] }, ...(await Promise.all(read))]);
 }
 
-type IptablesName = Exclude<ForeignTable["tool"], "nft">;
+type IptablesName = Exclude<ExternalTable["tool"], "nft">;
 
 function isLegacy(tool: IptablesName): boolean {
   return tool.endsWith("-legacy");
@@ -98,10 +98,10 @@ function listArguments(table: string, ...chain: readonly string[]): readonly str
   return ["-w", "2", "-t", table, "-S", ...chain];
 }
 
-const NOTHING: ForeignTables = { tables: [], proxyTables: [], unseen: [] };
+const NOTHING: ExternalTables = { tables: [], proxyTables: [], unseen: [] };
 
 /** What can't be read is named, and the rest counts. */
-async function guarded(what: string, reading: Promise<ForeignTables>): Promise<ForeignTables> {
+async function guarded(what: string, reading: Promise<ExternalTables>): Promise<ExternalTables> {
   try {
     return await reading;
   } catch (error) {
@@ -110,7 +110,7 @@ async function guarded(what: string, reading: Promise<ForeignTables>): Promise<F
   }
 }
 
-function together(found: readonly ForeignTables[]): ForeignTables {
+function together(found: readonly ExternalTables[]): ExternalTables {
   return {
     tables: found.flatMap(({ tables }) => tables),
     proxyTables: found.flatMap(({ proxyTables }) => proxyTables),
@@ -127,7 +127,7 @@ async function listing(exec: Exec, file: string, args: readonly string[], signal
 }
 
 /** Which tables there are is asked over netlink: for any question nft reads all that the kernel has, the elements of a proxy's sets too. */
-async function readNft({ exec, netlink }: ForeignTools, family: IPFamily, signal: AbortSignal): Promise<ForeignTables> {
+async function readNft({ exec, netlink }: ExternalTools, family: IPFamily, signal: AbortSignal): Promise<ExternalTables> {
   const all = (await netlink.nftTables()).filter((one) => NFT_FAMILIES[family].includes(one.family));
   const tool = family === "IPv4" ? "iptables" : "ip6tables";
   const read = all
@@ -145,7 +145,7 @@ async function readNft({ exec, netlink }: ForeignTools, family: IPFamily, signal
 }
 
 /** A proxy's `mangle` has no built-in chain, and iptables lists it in a hundredth of the time that nft takes beside the chains of a proxy. */
-async function readListed(exec: Exec, one: NftTableName, tool: "iptables" | "ip6tables", signal: AbortSignal): Promise<ForeignTable> {
+async function readListed(exec: Exec, one: NftTableName, tool: "iptables" | "ip6tables", signal: AbortSignal): Promise<ExternalTable> {
   const mayBeIptables = (one.family === "ip" || one.family === "ip6") && IPTABLES_TABLES.has(one.table);
   const reading: IptablesReading = { exec, tool, table: one.table, signal };
   if (one.isIptables && one.table === "nat") return (await readMet(reading)) ?? (await readTable(exec, one, signal));
@@ -154,7 +154,7 @@ async function readListed(exec: Exec, one: NftTableName, tool: "iptables" | "ip6
   );
 }
 
-async function readTable(exec: Exec, { family, table }: NftTableName, signal: AbortSignal): Promise<ForeignTable> {
+async function readTable(exec: Exec, { family, table }: NftTableName, signal: AbortSignal): Promise<ExternalTable> {
   const [text, shown] = await Promise.all([
     listing(exec, "nft", ["-j", "list", "table", family, table], signal),
     // As people know it, without what is in sets.
@@ -163,7 +163,7 @@ async function readTable(exec: Exec, { family, table }: NftTableName, signal: Ab
   return readingListing(() => readNftTable(family, table, JSON.parse(text), readShownTable(shown)));
 }
 
-async function readLegacy({ exec, read: readText }: ForeignTools, family: IPFamily, signal: AbortSignal): Promise<ForeignTables> {
+async function readLegacy({ exec, read: readText }: ExternalTools, family: IPFamily, signal: AbortSignal): Promise<ExternalTables> {
   const names = await readText(family === "IPv4" ? "/proc/net/ip_tables_names" : "/proc/net/ip6_tables_names");
   const tables = (names ?? "").split("\n").filter((table) => IPTABLES_TABLES.has(table));
   const tool = family === "IPv4" ? "iptables-legacy" : "ip6tables-legacy";
@@ -181,7 +181,7 @@ interface IptablesReading {
 }
 
 /** All chains; `save` of the legacy variant waits for no lock. Undefined: it holds what iptables can't list, so nft has to. */
-async function readWhole({ exec, tool, table, signal }: IptablesReading): Promise<ForeignTable | undefined> {
+async function readWhole({ exec, tool, table, signal }: IptablesReading): Promise<ExternalTable | undefined> {
   const text = await (isLegacy(tool)
     ? listing(exec, `${tool}-save`, ["-t", table], signal)
     : listing(exec, programOf(tool), listArguments(table), signal));
@@ -192,13 +192,13 @@ async function readWhole({ exec, tool, table, signal }: IptablesReading): Promis
  * All chains, without having the kernel walk those of other tables, which are a hundred thousand beside a service proxy. Undefined: the kernel counts more
  * than packets come to, so one of them may be nft's, or one can't be listed.
  */
-async function readCounted(reading: IptablesReading, { chains, size }: NftTableName): Promise<ForeignTable | undefined> {
+async function readCounted(reading: IptablesReading, { chains, size }: NftTableName): Promise<ExternalTable | undefined> {
   const texts = await reachedFrom(chains, reading, { follows: () => true });
   return texts?.size === size ? tableOf(reading, texts) : undefined;
 }
 
 /** The chains of nat that packets come to, but for a service proxy's; all chains of the legacy variant where one can't be listed. */
-async function readMet(reading: IptablesReading): Promise<ForeignTable | undefined> {
+async function readMet(reading: IptablesReading): Promise<ExternalTable | undefined> {
   const { exec, tool, table, signal } = reading;
   const list = (chain: string): Promise<string> => listing(exec, programOf(tool), listArguments(table, chain), signal);
   const texts = await reachedFrom(["PREROUTING", "OUTPUT", "POSTROUTING"], reading, {
@@ -208,7 +208,7 @@ async function readMet(reading: IptablesReading): Promise<ForeignTable | undefin
   return texts === undefined ? await readWhole(reading) : tableOf(reading, texts);
 }
 
-function tableOf({ tool, table }: IptablesReading, texts: ReadonlyMap<string, string>): ForeignTable {
+function tableOf({ tool, table }: IptablesReading, texts: ReadonlyMap<string, string>): ExternalTable {
   return readIptablesTable(tool, table, [...texts.values()].join("\n"));
 }
 

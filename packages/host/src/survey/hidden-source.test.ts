@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { foreignFindings } from "./foreign-causes.ts";
+import { externalFindings } from "./foreign-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { FORWARDED } from "../test-support/forwarded-way.ts";
 
 const CHAINS = ":PREROUTING ACCEPT\n:INPUT ACCEPT\n:OUTPUT ACCEPT\n:POSTROUTING ACCEPT\n";
-const found = (rule: string, way: Partial<HookedWay> = {}): ReturnType<typeof foreignFindings> =>
-  foreignFindings([readIptablesTable("iptables", "nat", `${CHAINS}${rule}`)], { ...FORWARDED, ...way });
+const found = (rule: string, way: Partial<HookedWay> = {}): ReturnType<typeof externalFindings> =>
+  externalFindings([readIptablesTable("iptables", "nat", `${CHAINS}${rule}`)], { ...FORWARDED, ...way });
 const MASQUERADE = "-A POSTROUTING -d 10.1.0.0/16 -j MASQUERADE";
 
 describe("a rule of others that rewrites the source", () => {

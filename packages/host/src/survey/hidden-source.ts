@@ -1,10 +1,10 @@
 import { ruleText } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
-import type { Played } from "./rules/play.ts";
-import type { ForeignChain, ForeignTable } from "./rules/rule.ts";
+import type { RunResult } from "./rules/play.ts";
+import type { ExternalChain, ExternalTable } from "./rules/rule.ts";
 
 /** Say that a rule of others rewrites the source of a packet that was to keep its own; undefined: none does. Pure. */
-export function hiddenSource(table: ForeignTable, base: ForeignChain, { source }: Played, way: HookedWay): string | undefined {
+export function hiddenSource(table: ExternalTable, base: ExternalChain, { source }: RunResult, way: HookedWay): string | undefined {
   if (source === undefined || !(way.isTranslated || way.isBySocket === true) || way.endpoint.masquerade || base.hook?.type !== "nat")
     return undefined;
   const by = source.address === "" ? "an address of this node" : source.address;

@@ -2,23 +2,23 @@ import type { Cause } from "@turnout/core";
 import { KUBE_POSTROUTING } from "./foreign-tables.ts";
 import { orDelete, ruleText, showCommand } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
-import type { Played } from "./rules/play.ts";
-import type { ForeignChain, ForeignTable } from "./rules/rule.ts";
+import type { RunResult } from "./rules/play.ts";
+import type { ExternalChain, ExternalTable } from "./rules/rule.ts";
 
 /**
  * Say that a rule of others takes the packet before our chain that would rewrite its source. Pure.
  *
  * Shape: a cause where the answer does not come back for that; else what is to be known; undefined: nothing.
  */
-export function keptSource(table: ForeignTable, base: ForeignChain, played: Played, way: HookedWay): Cause | string | undefined {
+export function keptSource(table: ExternalTable, base: ExternalChain, ran: RunResult, way: HookedWay): Cause | string | undefined {
   const { endpoint, packet, outDevice, isTranslated, hasKubeChains = false, isAnsweredHere = false } = way;
   const callsOurs = base.rules.some(({ actions }) => actions.some((one) => "chain" in one && one.chain === KUBE_POSTROUTING));
   // What stays on this host has a source that is its own.
   if (outDevice === "" || !hasKubeChains || !isTranslated || !endpoint.masquerade || base.hook?.type !== "nat" || !callsOurs)
     return undefined;
-  const rule = played.rule ?? played.returnedBy;
-  if (played.is !== "pass" || rule === undefined || played.source !== undefined || played.skipped.has(KUBE_POSTROUTING)) return undefined;
-  const { chain = base.name } = played;
+  const rule = ran.rule ?? ran.returnedBy;
+  if (ran.is !== "pass" || rule === undefined || ran.source !== undefined || ran.skipped.has(KUBE_POSTROUTING)) return undefined;
+  const { chain = base.name } = ran;
   const says = `${table.name}, chain ${chain}, lets the packet leave before ${KUBE_POSTROUTING} rewrites its source${ruleText(rule.text)}: ${endpoint.ip} sees ${packet.source}`;
   const isOwn = endpoint.ip === packet.source;
   if (!isOwn && isAnsweredHere) return `${says}, not an address of this node`;

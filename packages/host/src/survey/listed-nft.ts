@@ -22,7 +22,7 @@ export interface NftRule {
 }
 
 /** A chain of somebody else's nf_tables rules. */
-export interface ForeignChain {
+export interface ExternalChain {
   /** nft's word, e.g. `inet`. */
   readonly family: string;
   readonly table: string;
@@ -101,15 +101,15 @@ type ReadChains = (chains: readonly NftChain[]) => Promise<ReadonlyMap<string, r
  * Edges: what vanishes meanwhile, or what nft can't list, has no rules. Chains of verdict maps in sets are not followed. A table is listed in
  * one go, without the elements of its sets; of one with very many chains, only those that are asked for.
  */
-export async function listForeignChains(
+export async function listExternalChains(
   chains: readonly NftChain[],
   exec: Exec,
   signal: AbortSignal,
   onUnread: OnUnread,
-): Promise<readonly ForeignChain[]> {
+): Promise<readonly ExternalChain[]> {
   const known = new Map(chains.map((chain) => [keyOf(chain), chain]));
   const readAll = readerOf(chains, exec, signal, onUnread);
-  const seen = new Map<string, ForeignChain>();
+  const seen = new Map<string, ExternalChain>();
   let next: readonly NftChain[] = chains.filter(({ base }) => base !== undefined).toSorted(inOrder);
   while (next.length > 0 && seen.size < CHAINS_MAX) {
     const some = next.slice(0, CHAINS_MAX - seen.size);

@@ -1,14 +1,14 @@
 import type { IptablesTable } from "./listed-iptables.ts";
-import type { ForeignChain as ListedChain } from "./listed-nft.ts";
+import type { ExternalChain as ListedChain } from "./listed-nft.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable } from "./rules/nft-rules.ts";
-import type { ForeignRule, ForeignTable } from "./rules/rule.ts";
+import type { ExternalRule, ExternalTable } from "./rules/rule.ts";
 
 /** Stands for rules that were not listed: nobody knows whom they fit, and what they accept. */
-const NOT_LISTED: ForeignRule = { text: "", deletion: "", tests: [() => undefined], actions: [{ does: "accept" }] };
+const NOT_LISTED: ExternalRule = { text: "", deletion: "", tests: [() => undefined], actions: [{ does: "accept" }] };
 
 /** Read the rules of one table of nft that were listed chain by chain. Pure. */
-export function tableOfNft(family: string, name: string, chains: readonly ListedChain[]): ForeignTable {
+export function tableOfNft(family: string, name: string, chains: readonly ListedChain[]): ExternalTable {
   const entries = chains.flatMap(({ name: chain, base, rules }) => [
     {
       chain: { name: chain, ...(base === undefined ? {} : { hook: base.hook, prio: base.priority, type: base.type, policy: base.policy }) },
@@ -22,7 +22,7 @@ export function tableOfNft(family: string, name: string, chains: readonly Listed
 }
 
 /** Read the rules of one table of iptables that were listed chain by chain. Pure. */
-export function tableOfIptables({ variant, family, table, chains }: IptablesTable): ForeignTable {
+export function tableOfIptables({ variant, family, table, chains }: IptablesTable): ExternalTable {
   const plain = family === "IPv4" ? "iptables" : "ip6tables";
   const lines = chains.flatMap(({ name, policy, rules }) => [
     policy === undefined ? `-N ${name}` : `-P ${name} ${policy}`,
@@ -31,7 +31,7 @@ export function tableOfIptables({ variant, family, table, chains }: IptablesTabl
   return withCuts(readIptablesTable(variant === "nft" ? plain : `${plain}-legacy`, table, lines.join("\n")), chains);
 }
 
-function withCuts(table: ForeignTable, listed: readonly { readonly name: string; readonly isCut: boolean }[]): ForeignTable {
+function withCuts(table: ExternalTable, listed: readonly { readonly name: string; readonly isCut: boolean }[]): ExternalTable {
   const cut = new Set(listed.filter(({ isCut }) => isCut).map(({ name }) => name));
   if (cut.size === 0) return table;
   const chains = Array.from(

@@ -2,17 +2,17 @@ import { hostPort } from "@turnout/core";
 import type { AskedPacket, Cause } from "@turnout/core";
 import { orDelete, ruleText, showCommand } from "./drop-causes.ts";
 import { isProxyChain } from "./foreign-tables.ts";
-import { playChain } from "./rules/play.ts";
-import type { Played } from "./rules/play.ts";
+import { evaluateChain } from "./rules/play.ts";
+import type { RunResult } from "./rules/play.ts";
 import { isOfBridges } from "./rules/rule.ts";
-import type { ForeignChain, ForeignTable, HookedPacket } from "./rules/rule.ts";
+import type { ExternalChain, ExternalTable, HookedPacket } from "./rules/rule.ts";
 import type { Link } from "./links.ts";
 import type { WayFacts } from "./way-facts.ts";
 import type { Way } from "./way.ts";
 
 /** Say that packets get lost for their size. A narrower device behind a wider one is no fault, as long as the sender gets to hear of it. Pure. */
 export function mtuCauses(
-  tables: readonly ForeignTable[],
+  tables: readonly ExternalTable[],
   { packet, hostAddresses }: { readonly packet: AskedPacket; readonly hostAddresses: readonly string[] },
   { there, endpoint }: Way,
   { links }: WayFacts,
@@ -41,9 +41,9 @@ export function mtuCauses(
       const { hook } = chain;
       // Of a connection that is known, no nat chain is asked.
       if ((hook?.at !== "output" && hook?.at !== "postrouting") || hook.type === "nat") continue;
-      const played = playChain(table, chain, message, (name) => (isProxyChain(name) ? "skip" : undefined));
-      if (played.is === "pass") continue;
-      return [silentCause(packet, { wide, narrow }, hostPort(endpoint.ip, endpoint.port), table, chain, played)];
+      const ran = evaluateChain(table, chain, message, (name) => (isProxyChain(name) ? "skip" : undefined));
+      if (ran.is === "pass") continue;
+      return [silentCause(packet, { wide, narrow }, hostPort(endpoint.ip, endpoint.port), table, chain, ran)];
     }
   }
   return [];
@@ -53,9 +53,9 @@ function silentCause(
   { family }: AskedPacket,
   { wide, narrow }: { readonly wide: Link; readonly narrow: Link },
   to: string,
-  table: ForeignTable,
-  base: ForeignChain,
-  { chain = base.name, rule }: Played,
+  table: ExternalTable,
+  base: ExternalChain,
+  { chain = base.name, rule }: RunResult,
 ): Cause {
   const needed = family === "IPv4" ? "fragmentation needed" : "packet too big";
   const type = family === "IPv4" ? "icmp type destination-unreachable" : "icmpv6 type packet-too-big";

@@ -1,20 +1,20 @@
 import { describe, expect, it } from "vitest";
-import { foreignFindings } from "./foreign-causes.ts";
+import { externalFindings } from "./foreign-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable } from "./rules/nft-rules.ts";
-import type { ForeignTable } from "./rules/rule.ts";
+import type { ExternalTable } from "./rules/rule.ts";
 import { FORWARDED } from "../test-support/forwarded-way.ts";
 
 /** A table of nft with one base chain of one rule. */
-function nft(type: "nat" | "filter", hook: string, prio: number, ...expr: readonly object[]): ForeignTable {
+function nft(type: "nat" | "filter", hook: string, prio: number, ...expr: readonly object[]): ExternalTable {
   const name = `t${prio}`;
   const chain = { family: "ip", table: name, name: "c", handle: 1, type, hook, prio, policy: "accept" };
   return readNftTable("ip", name, { nftables: [{ chain }, { rule: { family: "ip", table: name, chain: "c", handle: 4, expr } }] });
 }
 const BUILT_IN = ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"].map((chain) => `:${chain} ACCEPT\n`).join("");
 const KUBE = ":KUBE-SERVICES -\n:KUBE-POSTROUTING -\n";
-const nat = (rules: string): ForeignTable => readIptablesTable("iptables", "nat", `${BUILT_IN}${KUBE}${rules}`);
+const nat = (rules: string): ExternalTable => readIptablesTable("iptables", "nat", `${BUILT_IN}${KUBE}${rules}`);
 
 const dnat = { dnat: { addr: "10.9.9.9", port: 80 } };
 const snat = { snat: { addr: "198.18.0.1" } };
@@ -31,7 +31,7 @@ const MASQUERADED: Partial<HookedWay> = {
 };
 
 describe("all nat chains of a hook run in one hook of the kernel, in the order of their priorities, until one translates", () => {
-  it.each<readonly [string, readonly ForeignTable[], Partial<HookedWay>, readonly string[]]>([
+  it.each<readonly [string, readonly ExternalTable[], Partial<HookedWay>, readonly string[]]>([
     ["those at dstnat come after ours", [nft("nat", "prerouting", -100, dnat)], {}, []],
     ["iptables' nat does, too", [nat(HOST_PORT)], {}, []],
     ["those at a lower priority come before ours", [nft("nat", "prerouting", -110, dnat)], {}, ["foreign_translation"]],
@@ -66,6 +66,6 @@ describe("all nat chains of a hook run in one hook of the kernel, in the order o
     ["the mark is seen before it", [nft("filter", "postrouting", 50, marked, drop)], MASQUERADED, ["foreign_drop"]],
     ["and cleared behind it", [nft("filter", "postrouting", 150, marked, drop)], MASQUERADED, []],
   ])("%s", (_name, tables, way, wanted) => {
-    expect(foreignFindings(tables, { ...FORWARDED, ...way }).causes.map(({ id }) => id)).toEqual(wanted);
+    expect(externalFindings(tables, { ...FORWARDED, ...way }).causes.map(({ id }) => id)).toEqual(wanted);
   });
 });

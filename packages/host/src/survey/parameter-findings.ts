@@ -28,12 +28,12 @@ export function parameterFindings(survey: HostSurvey, proxy: KnownProxy): readon
 
 /** What is lost where nothing is forwarded. */
 const LOST = "what is for an endpoint in a pod, or on another node, is dropped";
-const LOST_BESIDE =
+const LOST_NEXT_TO =
   "what pods send to pods elsewhere, and to other hosts, is dropped. Services don't need it, as the proxy's process answers them";
 
 function forwarding({ parameters, addresses }: HostSurvey, { served, answersItself }: KnownProxy): readonly Finding[] {
   const findings: Finding[] = [];
-  const lost = answersItself ? LOST_BESIDE : LOST;
+  const lost = answersItself ? LOST_NEXT_TO : LOST;
   const severity = answersItself ? "risk" : "fault";
   if (parameters.forwardsIPv4 === 0)
     findings.push({

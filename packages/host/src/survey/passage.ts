@@ -1,7 +1,7 @@
-import type { ForeignChain, HookedPacket } from "./rules/rule.ts";
+import type { ExternalChain, HookedPacket } from "./rules/rule.ts";
 
 /** Where the kernel calls a chain in. */
-export type Hook = NonNullable<ForeignChain["hook"]>;
+export type Hook = NonNullable<ExternalChain["hook"]>;
 
 /** A hook, and a packet there. */
 export interface Passage {

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { foreignFindings } from "./foreign-causes.ts";
+import { externalFindings } from "./foreign-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable, readShownTable } from "./rules/nft-rules.ts";
-import type { ForeignTable } from "./rules/rule.ts";
+import type { ExternalTable } from "./rules/rule.ts";
 import { FORWARDED } from "../test-support/forwarded-way.ts";
 
 const BUILT_IN = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"].map((chain) => `:${chain} ACCEPT\n`).join("");
-const iptables = (rules: string, table = "filter"): ForeignTable => readIptablesTable("iptables", table, `${BUILT_IN}${rules}`);
-const blamed = (tables: ForeignTable | readonly ForeignTable[], way: Partial<HookedWay> = {}): readonly string[] =>
-  foreignFindings([tables].flat(), { ...FORWARDED, ...way }).causes.map(({ id }) => id);
+const iptables = (rules: string, table = "filter"): ExternalTable => readIptablesTable("iptables", table, `${BUILT_IN}${rules}`);
+const blamed = (tables: ExternalTable | readonly ExternalTable[], way: Partial<HookedWay> = {}): readonly string[] =>
+  externalFindings([tables].flat(), { ...FORWARDED, ...way }).causes.map(({ id }) => id);
 
 describe("from this host to itself", () => {
   const self: Partial<HookedWay> = {
@@ -73,7 +73,7 @@ describe("what programs at devices have told conntrack", () => {
     expect([blamed(redirect, inIptables), blamed(redirect, { ...inIptables, ...told })]).toEqual([["foreign_translation"], []]);
     const snat = iptables("-A POSTROUTING -j SNAT --to-source 192.0.2.9", "nat");
     const endpoint = { ...FORWARDED.endpoint, isLocal: false };
-    const unjudged = (way: Partial<HookedWay>): number => foreignFindings([snat], { ...FORWARDED, endpoint, ...way }).unjudged.length;
+    const unjudged = (way: Partial<HookedWay>): number => externalFindings([snat], { ...FORWARDED, endpoint, ...way }).unjudged.length;
     expect([unjudged({}), unjudged(told)]).toEqual([1, 0]);
   });
 
@@ -86,11 +86,11 @@ describe("what programs at devices have told conntrack", () => {
 });
 
 describe("answers that are not tracked", () => {
-  const raw = (rule: string): ForeignTable => iptables(rule, "raw");
+  const raw = (rule: string): ExternalTable => iptables(rule, "raw");
   const untracked = "-A PREROUTING -p tcp --sport 8080 -j CT --notrack";
 
   it("are lost where conntrack translates, and said of the answer", () => {
-    const [cause] = foreignFindings([raw(untracked)], FORWARDED).causes;
+    const [cause] = externalFindings([raw(untracked)], FORWARDED).causes;
     expect([cause?.id, cause?.instead?.commands]).toEqual(["untracked", [`iptables -t raw -D ${untracked.slice(3)}`]]);
     expect(cause?.says).toContain("keeps the answer from being tracked (notrack), so nobody puts its addresses back");
     expect(blamed(raw(untracked), { isTranslated: false })).toEqual([]);
@@ -108,7 +108,7 @@ describe("answers that are not tracked", () => {
 });
 
 describe("at the egress of a device", () => {
-  const egress = (device: string, ...matches: readonly object[]): ForeignTable => {
+  const egress = (device: string, ...matches: readonly object[]): ExternalTable => {
     const chain = { family: "netdev", table: "q", name: "e", handle: 1, type: "filter", hook: "egress", prio: 0, policy: "accept" };
     const rule = { family: "netdev", table: "q", chain: "e", handle: 4, expr: [...matches.map((match) => ({ match })), { drop: null }] };
     const shown = `table netdev q { # handle 1\n\tchain e { # handle 1\n\t\ttype filter hook egress ${device} priority filter; policy accept;\n\t}\n}\n`;
@@ -132,18 +132,18 @@ describe("at the egress of a device", () => {
 
   it("the source is not known where it is rewritten, and the rule has to go", () => {
     const masqueraded = { ...FORWARDED, endpoint: { ...FORWARDED.endpoint, masquerade: true } };
-    expect(foreignFindings([egress('device "veth1"', is("saddr", "203.0.113.1"))], masqueraded)).toMatchObject({
+    expect(externalFindings([egress('device "veth1"', is("saddr", "203.0.113.1"))], masqueraded)).toMatchObject({
       causes: [],
       unjudged: [{ says: "table netdev q, chain e, may drop some packets at egress" }],
     });
-    expect(foreignFindings([egress('device "veth1"')], FORWARDED).causes[0]?.instead?.commands).toEqual([
+    expect(externalFindings([egress('device "veth1"')], FORWARDED).causes[0]?.instead?.commands).toEqual([
       "nft delete rule netdev q e handle 4",
     ]);
   });
 });
 
 describe("hooks of bridges", () => {
-  const bridge = (hook: string, ...matches: readonly object[]): ForeignTable => {
+  const bridge = (hook: string, ...matches: readonly object[]): ExternalTable => {
     const chain = { family: "bridge", table: "b", name: "c", handle: 1, type: "filter", hook, prio: 0, policy: "accept" };
     const rule = { family: "bridge", table: "b", chain: "c", handle: 4, expr: [...matches.map((match) => ({ match })), { drop: null }] };
     return readNftTable("bridge", "b", { nftables: [{ chain }, { rule }] });
@@ -154,7 +154,7 @@ describe("hooks of bridges", () => {
   const toPod: Partial<HookedWay> = { outDevice: "cni0", isBridge };
   const across: Partial<HookedWay> = { ...fromPod, ...toPod };
 
-  it.each<readonly [string, ForeignTable, Partial<HookedWay>, readonly string[]]>([
+  it.each<readonly [string, ExternalTable, Partial<HookedWay>, readonly string[]]>([
     ["it comes in with the Service's address", bridge("prerouting", port(80)), fromPod, ["foreign_drop"]],
     ["and is for this host", bridge("input", port(80)), fromPod, ["foreign_drop"]],
     ["it leaves with the endpoint's", bridge("output", port(8080)), toPod, ["foreign_drop"]],
@@ -168,13 +168,13 @@ describe("hooks of bridges", () => {
   });
 
   it("the rule has to go, and rules about ports of the bridge can't be judged", () => {
-    const [cause] = foreignFindings([bridge("output", port(8080))], { ...FORWARDED, ...toPod }).causes;
+    const [cause] = externalFindings([bridge("output", port(8080))], { ...FORWARDED, ...toPod }).causes;
     expect([cause?.says, cause?.instead?.commands]).toEqual([
       expect.stringContaining("table bridge b, chain c, drops the packet at output of the bridge"),
       ["nft delete rule bridge b c handle 4"],
     ]);
     const byPort = bridge("prerouting", { op: "==", left: { meta: { key: "iifname" } }, right: "veth1" });
-    const found = foreignFindings([byPort], { ...FORWARDED, ...fromPod });
+    const found = externalFindings([byPort], { ...FORWARDED, ...fromPod });
     expect([found.causes, found.unjudged.map(({ says }) => says)]).toEqual([
       [],
       ["table bridge b, chain c, may drop some packets at prerouting of the bridge"],

@@ -4,8 +4,8 @@ import { answeredHere, arrivingQuestion, isAnsweredHere, notHere, openedQuestion
 import { bridgeCauses } from "./bridge-causes.ts";
 import { counterCauses, counterNotes, readCounters } from "./counter-causes.ts";
 import { flowCauses, readFlowTimeouts } from "./flow-causes.ts";
-import { readForeignTables, withServices } from "./foreign-tables.ts";
-import type { ForeignTables, ForeignTools, ReadFile } from "./foreign-tables.ts";
+import { readExternalTables, withServices } from "./foreign-tables.ts";
+import type { ExternalTables, ExternalTools, ReadFile } from "./foreign-tables.ts";
 import { hairpinCauses } from "./hairpin.ts";
 import { readHostRoutes } from "./host-routes.ts";
 import { leftToLocal } from "./left-to-local.ts";
@@ -16,7 +16,7 @@ import { portNotes } from "./lost-links.ts";
 import { distinctRules, firstOfEach, shared } from "./merged-causes.ts";
 import { isAtInput, isBySocket } from "./path-question.ts";
 import type { PathQuestion } from "./path-question.ts";
-import { playForeign, wayTo } from "./play-foreign.ts";
+import { evaluateExternal, wayTo } from "./play-foreign.ts";
 import type { Found } from "./play-foreign.ts";
 import { proxyCauses } from "./proxy-causes.ts";
 import { takenCauses, unreachableCause } from "./route-causes.ts";
@@ -27,10 +27,10 @@ import { defaultNotes, senderCauses, wayCauses, waySteps } from "./way-causes.ts
 import { readWayFacts } from "./way-facts.ts";
 
 /** What the host is read with. */
-export interface PathTools extends ForeignTools {
+export interface PathTools extends ExternalTools {
   readonly netlink: Pick<Netlink, "addresses" | "addressesIn" | "flowsOfClient" | "nftTables">;
   /** Rules of other programs for packets of this family, which somebody has begun to read; absent: they are read when they are needed. */
-  readonly foreign?: Promise<ForeignTables>;
+  readonly external?: Promise<ExternalTables>;
 }
 
 /** Endpoints looked at; the others are like them. */
@@ -45,7 +45,7 @@ export async function surveyPath(tools: PathTools, question: PathQuestion, signa
   if (!isAnsweredHere(question)) return await surveyWays(tools, question, signal);
   const { family, destination } = question.packet;
   // Both connections meet the same rules.
-  const both = { ...tools, foreign: tools.foreign ?? readForeignTables(tools, family, signal) };
+  const both = { ...tools, external: tools.external ?? readExternalTables(tools, family, signal) };
   const [arriving, opened, route] = await Promise.all([
     surveyWays(both, arrivingQuestion(question), signal),
     surveyWays(both, openedQuestion(question), signal),
@@ -60,23 +60,23 @@ async function surveyWays(tools: PathTools, question: PathQuestion, signal: Abor
   const sent = await routeBefore(tools.exec, question, signal);
   if (sent?.is === "none" && sent.why !== "other") return await unreachable(tools.exec, packet, signal);
   const [read, flows, timeouts, counters, isQueueServed] = await Promise.all([
-    tools.foreign ?? readForeignTables(tools, packet.family, signal),
+    tools.external ?? readExternalTables(tools, packet.family, signal),
     // No packet of a client whose socket is translated is for the Service's address.
     isBySocket(fate) ? [] : tools.netlink.flowsOfClient(packet.family, packet),
     readFlowTimeouts(tools.read),
     readCounters(tools.read),
     readQueues(tools.read),
   ]);
-  const foreign = question.hasKubeChains ? read : await withServices(tools.exec, read, signal);
-  const found: Found = { ...question, ...foreign, isQueueServed, sentBy: sent?.is === "way" && !sent.isLocal ? sent.device : undefined };
+  const external = question.hasKubeChains ? read : await withServices(tools.exec, read, signal);
+  const found: Found = { ...question, ...external, isQueueServed, sentBy: sent?.is === "way" && !sent.isLocal ? sent.device : undefined };
   const ways = await Promise.all(targetsOf(packet, fate).map((endpoint) => wayTo(tools, found, endpoint, signal)));
   // By which device packets come in matters where some were dropped for coming in by the wrong one.
   const facts = await readWayFacts(tools, packet, ways, { ofAllDevices: counters.reversePathDrops > 0 }, signal);
-  const ruled = await Promise.all(ways.map((way) => playForeign(tools.exec, found, way, facts, signal)));
+  const ruled = await Promise.all(ways.map((way) => evaluateExternal(tools.exec, found, way, facts, signal)));
   // What is no Service's goes on, by the same ways.
   const goesOn = fate.is === "forward" || fate.is === "pass";
-  const foreignOnes = shared(ruled.map(({ causes }) => causes));
-  const isUntracked = fate.is === "forward" && fate.isHostAddress === true && foreignOnes.some(({ id }) => id === "untracked");
+  const externalOnes = shared(ruled.map(({ causes }) => causes));
+  const isUntracked = fate.is === "forward" && fate.isHostAddress === true && externalOnes.some(({ id }) => id === "untracked");
   if (isUntracked || (await isListenerFirst(tools, question)))
     return leftToLocal(packet, await surveyWays(tools, { ...question, fate: { is: "pass" } }, signal), isUntracked);
   const isTranslated = fate.is === "forward" && !isBySocket(fate);
@@ -103,15 +103,15 @@ async function surveyWays(tools: PathTools, question: PathQuestion, signal: Abor
             ...lostSender,
             ...taken,
             ...bridged,
-            ...foreignOnes,
+            ...externalOnes,
             ...firstOfEach(unheard),
           ]
-        : foreignOnes),
+        : externalOnes),
       ...flowCauses(question, flows, timeouts).filter(({ id }) => id !== "stale_flow" || !isAtInput(question)),
-      ...proxyCauses(question, foreign),
+      ...proxyCauses(question, external),
       ...counterCauses(counters),
     ],
-    unseen: foreign.unseen,
+    unseen: external.unseen,
     unjudged: goesOn ? distinctRules(ruled) : [],
   };
 }

@@ -1,7 +1,7 @@
 import type { AskedPacket, Exec, FateEndpoint, IPFamily } from "@turnout/core";
-import { foreignFindings, routedMark } from "./foreign-causes.ts";
-import type { ForeignFindings } from "./foreign-causes.ts";
-import type { ForeignTables } from "./foreign-tables.ts";
+import { externalFindings, routedMark } from "./foreign-causes.ts";
+import type { ExternalFindings } from "./foreign-causes.ts";
+import type { ExternalTables } from "./foreign-tables.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { mtuCauses } from "./mtu-causes.ts";
 import { isAtInput, isBySocket } from "./path-question.ts";
@@ -18,7 +18,7 @@ import type { WayFacts } from "./way-facts.ts";
 const SET_ROUNDS = 4;
 
 /** What is read before ways are looked up. */
-export interface Found extends PathQuestion, ForeignTables {
+export interface Found extends PathQuestion, ExternalTables {
   readonly isQueueServed: HookedPacket["isQueueServed"];
   /** The device to the Service's address; undefined: nothing is sent there, or it is this host's own. */
   readonly sentBy: string | undefined;
@@ -77,7 +77,13 @@ async function ownRoute(exec: Exec, family: IPFamily, to: string, signal: AbortS
 }
 
 /** Play the packet through the rules of others; sets they ask for are looked into as they are met. */
-export async function playForeign(exec: Exec, found: Found, way: Way, facts: WayFacts, signal: AbortSignal): Promise<ForeignFindings> {
+export async function evaluateExternal(
+  exec: Exec,
+  found: Found,
+  way: Way,
+  facts: WayFacts,
+  signal: AbortSignal,
+): Promise<ExternalFindings> {
   const { tables } = found;
   const held = new Map<string, boolean>();
   const routes = new Map<string, Route>();
@@ -109,7 +115,7 @@ export async function playForeign(exec: Exec, found: Found, way: Way, facts: Way
       routeOf,
       isBridge,
     });
-    const { causes, ...told } = foreignFindings(tables, hooked);
+    const { causes, ...told } = externalFindings(tables, hooked);
     const narrow = mtuCauses(tables, found, way, facts, { isLocal: hooked.isLocal, isInSet });
     if ((asked.size === 0 && sought.size === 0) || round === SET_ROUNDS) return { causes: [...causes, ...narrow], ...told };
     for (const address of sought) routes.set(address, await ownRoute(exec, packet.family, address, signal));

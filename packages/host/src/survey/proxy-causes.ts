@@ -1,6 +1,6 @@
 import type { Cause } from "@turnout/core";
 import { KUBE_SERVICES } from "./foreign-tables.ts";
-import type { ForeignTables } from "./foreign-tables.ts";
+import type { ExternalTables } from "./foreign-tables.ts";
 import type { PathQuestion } from "./path-question.ts";
 
 /** Remove what a backend of Turnout left, or a table of another proxy. */
@@ -12,7 +12,7 @@ function cleanupCommand(table: string): string {
 /** Say that another proxy's rules serve the address beside the backend's own. Pure. */
 export function proxyCauses(
   { packet, hasKubeChains, answersItself }: Pick<PathQuestion, "packet" | "hasKubeChains" | "answersItself">,
-  { tables, proxyTables }: Pick<ForeignTables, "tables" | "proxyTables">,
+  { tables, proxyTables }: Pick<ExternalTables, "tables" | "proxyTables">,
 ): readonly Cause[] {
   const mend = answersItself
     ? "packets go by these rules before they come to the process that answers here, and it removes none. See which proxy they are of, and end it where it runs (turnout doctor); then remove what it left"

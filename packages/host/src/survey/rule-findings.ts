@@ -6,7 +6,7 @@ import { bySeverity } from "./finding.ts";
 import type { Finding, KnownProxy } from "./finding.ts";
 import { isProxyChain, KUBE_SERVICES } from "./foreign-tables.ts";
 import { tableOfIptables, tableOfNft } from "./listed-tables.ts";
-import type { ForeignChain, ForeignRule, ForeignTable } from "./rules/rule.ts";
+import type { ExternalChain, ExternalRule, ExternalTable } from "./rules/rule.ts";
 import { newPacket, translatingRules, verdictOf } from "./rules/verdict.ts";
 import type { Unmarked, Verdict } from "./rules/verdict.ts";
 import type { HostSurvey } from "./survey.ts";
@@ -47,7 +47,7 @@ function selective(survey: HostSurvey): readonly Finding[] {
 }
 
 /** Whether a rule drops what may be a new connection's packet. */
-function mayDrop({ tests, actions }: ForeignRule, families: readonly IPFamily[]): boolean {
+function mayDrop({ tests, actions }: ExternalRule, families: readonly IPFamily[]): boolean {
   return families.map(newPacket).some((packet) => {
     const chosen = actions.flatMap((step) => (typeof step === "function" ? (step(packet) ?? []) : [step]));
     return chosen.some(({ does }) => does === "drop" || does === "reject") && tests.every((test) => test(packet) !== false);
@@ -56,8 +56,8 @@ function mayDrop({ tests, actions }: ForeignRule, families: readonly IPFamily[])
 
 /** A chain that the kernel calls, of either tool. */
 interface Called {
-  readonly table: ForeignTable;
-  readonly chain: ForeignChain;
+  readonly table: ExternalTable;
+  readonly chain: ExternalChain;
   readonly hook: string;
   /** Whose packets come there. */
   readonly families: readonly IPFamily[];
@@ -295,6 +295,6 @@ function translatesFirst(survey: HostSurvey, proxy: KnownProxy): readonly Findin
 }
 
 /** The chain that a rule leads to. */
-function nextOf({ actions }: ForeignRule): string | undefined {
+function nextOf({ actions }: ExternalRule): string | undefined {
   return actions.flatMap((action) => ("chain" in action ? [action.chain] : []))[0];
 }

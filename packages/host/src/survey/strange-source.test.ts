@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { foreignFindings } from "./foreign-causes.ts";
-import type { ForeignFindings } from "./foreign-causes.ts";
+import { externalFindings } from "./foreign-causes.ts";
+import type { ExternalFindings } from "./foreign-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readRoute } from "./route.ts";
 import type { Route } from "./route.ts";
@@ -20,12 +20,12 @@ const BY_ETH0: Route = { is: "way", device: "eth0", nextHop: "172.18.0.254", isL
 const LOCAL: Route = { is: "way", device: "lo", nextHop: undefined, isLocal: true, source: undefined };
 const refused = (says: string): Route => readRoute(2, "", `RTNETLINK answers: ${says}\n`);
 
-function snat(way: Partial<HookedWay>, to = "198.18.0.1"): ForeignFindings {
+function snat(way: Partial<HookedWay>, to = "198.18.0.1"): ExternalFindings {
   const table = readIptablesTable("iptables", "nat", `:POSTROUTING ACCEPT\n-A POSTROUTING -s 10.1.0.0/16 -j SNAT --to-source ${to}`);
-  return foreignFindings([table], { ...WAY, ...way });
+  return externalFindings([table], { ...WAY, ...way });
 }
 
-const told = ({ causes, unjudged }: ForeignFindings): readonly string[] => [
+const told = ({ causes, unjudged }: ExternalFindings): readonly string[] => [
   ...causes.map(({ id, isSure = true }) => `${isSure ? "" : "maybe "}${id}`),
   ...unjudged.map(({ says }) => (says.endsWith("which this host does not have: answers may go elsewhere") ? "can't be judged" : says)),
 ];

@@ -1,12 +1,12 @@
 import type { Cause, UnjudgedRule } from "@turnout/core";
 import { orDelete, ruleText, showCommand } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
-import type { Played } from "./rules/play.ts";
-import type { ForeignRule, ForeignTable } from "./rules/rule.ts";
+import type { RunResult } from "./rules/play.ts";
+import type { ExternalRule, ExternalTable } from "./rules/rule.ts";
 
 /** A rule that can't be judged, as it was read and as it is told. */
 export interface Strange {
-  readonly by: ForeignRule;
+  readonly by: ExternalRule;
   readonly rule: UnjudgedRule;
 }
 
@@ -22,7 +22,7 @@ const NO_ROUTE = "Network is unreachable";
  * A route that refuses the address may be there because others send it here (a pool of addresses), and what is no Service's may leave with an address
  * that a router sends here.
  */
-export function strangeSource(table: ForeignTable, { source }: Played, way: HookedWay): Cause | Strange | undefined {
+export function strangeSource(table: ExternalTable, { source }: RunResult, way: HookedWay): Cause | Strange | undefined {
   if (source === undefined || source.address === "" || way.isLocal(source.address) || way.endpoint.isLocal) return undefined;
   const { address, chain, rule } = source;
   const route = way.routeOf?.(address);

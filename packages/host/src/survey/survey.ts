@@ -13,8 +13,8 @@ import { readHostRoutes } from "./host-routes.ts";
 import type { HostRoute } from "./host-routes.ts";
 import { listLegacyTables, listNftTables } from "./listed-iptables.ts";
 import type { IptablesTable } from "./listed-iptables.ts";
-import { isIptablesTable, listForeignChains } from "./listed-nft.ts";
-import type { ForeignChain } from "./listed-nft.ts";
+import { isIptablesTable, listExternalChains } from "./listed-nft.ts";
+import type { ExternalChain } from "./listed-nft.ts";
 import { readDeviceParameters, readKernelParameters } from "./parameters.ts";
 import type { DeviceParameters, KernelParameters } from "./parameters.ts";
 import { findProcesses, seesAllProcesses } from "./processes.ts";
@@ -57,7 +57,7 @@ export interface HostSurvey {
   /** Tables of nft that are neither ours nor iptables', `FAMILY NAME`. */
   readonly tables: readonly string[];
   /** Base chains of those, in the order in which packets meet them, then the chains that they call. */
-  readonly chains: readonly ForeignChain[];
+  readonly chains: readonly ExternalChain[];
   /** Our own base chains in nft. */
   readonly ownHooks: readonly OwnHook[];
   /** Every table that exists, of both variants; ours are among them, without what belongs to Services. */
@@ -110,14 +110,14 @@ export async function surveyHost(options: SurveyOptions, signal: AbortSignal): P
   if (!mayLook) unseen.push({ what: "rules of nft and iptables", because: "without root, or CAP_NET_ADMIN, the kernel doesn't show them" });
   else chains = await tried("chains of nft", () => netlink.nftChains(), []);
   const look = { programs: programs.programs, exec, read: (path: string) => files.read(path), signal };
-  const foreign = chains.filter((chain) => !isIptablesTable(chain) && !isOwnTable(chain.table));
+  const external = chains.filter((chain) => !isIptablesTable(chain) && !isOwnTable(chain.table));
   const iptables = mayLook
     ? [
         ...(await tried("rules of iptables (nf_tables)", () => listNftTables(chains, look), [])),
         ...(await tried("rules of iptables (legacy)", () => listLegacyTables(look), [])),
       ]
     : [];
-  const tables = [...new Set(foreign.map(({ family, table }) => `${family} ${table}`))];
+  const tables = [...new Set(external.map(({ family, table }) => `${family} ${table}`))];
   const own = [...new Set(chains.filter(({ table }) => isOwnTable(table)).map(({ family, table }) => `${family} ${table}`))];
   const onUnread = (table: string, because: string): void => void unseen.push({ what: `rules of nft: table ${table}`, because });
   const processes = await findProcesses(mayWriteRules, files);
@@ -137,7 +137,7 @@ export async function surveyHost(options: SurveyOptions, signal: AbortSignal): P
     ),
     addresses,
     tables,
-    chains: await tried("rules of nft", () => listForeignChains(foreign, exec, signal, onUnread), []),
+    chains: await tried("rules of nft", () => listExternalChains(external, exec, signal, onUnread), []),
     ownHooks: chains.flatMap(({ family, table, name, base }) =>
       base === undefined || !isOwnTable(table)
         ? []

@@ -89,7 +89,7 @@ function defaultCauses({ endpoint, there, asked }: Way): readonly Cause[] {
       isSure: false,
       says: `${endpoint.ip} is on this node, but the default route takes it to ${there.device}: its own route is missing`,
       show: [routeCommand(asked), "ip route"],
-      mend: routeMend(endpoint),
+      mend: routeFix(endpoint),
     },
   ];
 }
@@ -182,12 +182,12 @@ function lostCause(
     id: "no_route",
     says: `there is no route to ${to} (${route.says})`,
     show,
-    mend: `${lostText(packet, facts)}${routeMend(endpoint)}`,
+    mend: `${lostText(packet, facts)}${routeFix(endpoint)}`,
   };
 }
 
 /** What to do about a route of a pod that is missing. Pure. */
-function routeMend({ isLocal, nodeName }: FateEndpoint): string {
+function routeFix({ isLocal, nodeName }: FateEndpoint): string {
   const agent = "the CNI's agent (its pod in kube-system, and its log)";
   if (isLocal) return "the CNI sets this route when it makes the pod: delete the pod, so that it is made again";
   if (nodeName === undefined) return `see whether ${agent} runs on this node and has set its routes: ip route`;
@@ -203,7 +203,7 @@ function refusedCause(
   { isOwn, side, facts }: { readonly isOwn: boolean; readonly side: "to" | "back"; readonly facts: WayFacts },
 ): Cause {
   const ip = packet.family === "IPv4" ? "ip" : "ip -6";
-  const missing = side === "to" ? routeMend(endpoint) : `add a route to the client's network by the way it came: ${ip} route add ${to} …`;
+  const missing = side === "to" ? routeFix(endpoint) : `add a route to the client's network by the way it came: ${ip} route add ${to} …`;
   return {
     id: side === "to" ? "no_route" : "no_way_back",
     says: `there is no route ${side === "to" ? "" : "back "}to ${to}: the route ${routeText(route)} refuses it${isOwn ? "" : ", and no narrower one leads there"}`,

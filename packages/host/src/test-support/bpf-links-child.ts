@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import { createBpf } from "../bpf/bpf.ts";
-import { BPFFS, enterCgroup, hits, keysOf, mountBpffs, objectFile, playScenario, refusal, target, tool } from "./bpf-scene.ts";
+import { BPFFS, enterCgroup, hits, keysOf, mountBpffs, objectFile, runScenario, refusal, target, tool } from "./bpf-scene.ts";
 
 const bpf = createBpf();
 const EXAMPLE = objectFile("example");
@@ -164,4 +164,4 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
   },
 };
 
-await playScenario(scenarios);
+await runScenario(scenarios);

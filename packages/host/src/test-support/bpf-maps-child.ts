@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { createBpf } from "../bpf/bpf.ts";
 import { perCpuValues } from "../bpf/per-cpu.ts";
-import { keysOf, numbered, objectFile, playScenario, prefix, readAll, refusal, target, u32, u64 } from "./bpf-scene.ts";
+import { keysOf, numbered, objectFile, runScenario, prefix, readAll, refusal, target, u32, u64 } from "./bpf-scene.ts";
 
 const bpf = createBpf();
 const EXAMPLE = objectFile("example");
@@ -123,7 +123,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
         seen: seen.size,
         deleted,
         isWokenOften: turns >= 100,
-        isMemoryTold: memory > count * 16,
+        isMemoryReported: memory > count * 16,
       });
       map.close();
     }
@@ -131,4 +131,4 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
   },
 };
 
-await playScenario(scenarios);
+await runScenario(scenarios);

@@ -10,7 +10,7 @@ import {
   numbered,
   objectFile,
   openFiles,
-  playScenario,
+  runScenario,
   prefix,
   refusal,
   tool,
@@ -202,4 +202,4 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
   },
 };
 
-await playScenario(scenarios);
+await runScenario(scenarios);

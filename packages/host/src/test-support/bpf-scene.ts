@@ -101,7 +101,7 @@ export async function refusal(run: () => unknown): Promise<string> {
 }
 
 /** Play the scenario that the command line names, and print what it gives. */
-export async function playScenario(scenarios: Readonly<Record<string, () => Promise<unknown>>>): Promise<void> {
+export async function runScenario(scenarios: Readonly<Record<string, () => Promise<unknown>>>): Promise<void> {
   const name = process.argv[2] ?? "";
   const scenario = scenarios[name];
   if (scenario === undefined) throw new Error(`no scenario "${name}"`);

@@ -27,8 +27,8 @@ import { parseCapabilities } from "../rights/linux-capabilities.ts";
 import { readRoute } from "../survey/route.ts";
 import { readIptablesTable } from "../survey/rules/iptables-rules.ts";
 import { readNftTable } from "../survey/rules/nft-rules.ts";
-import { playChain } from "../survey/rules/play.ts";
-import type { ForeignTable, HookedPacket } from "../survey/rules/rule.ts";
+import { evaluateChain } from "../survey/rules/play.ts";
+import type { ExternalTable, HookedPacket } from "../survey/rules/rule.ts";
 import { verdictOf } from "../survey/rules/verdict.ts";
 
 const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
@@ -114,10 +114,10 @@ const PACKET: HookedPacket = {
 };
 
 /** Ask each chain of somebody else's that the kernel calls in what becomes of a packet. */
-function judge(table: ForeignTable): void {
+function judge(table: ExternalTable): void {
   for (const chain of table.chains.values()) {
     if (chain.hook === undefined) continue;
-    playChain(table, chain, PACKET, () => undefined);
+    evaluateChain(table, chain, PACKET, () => undefined);
     verdictOf(table, chain, { ...PACKET, mark: undefined });
   }
 }

@@ -174,13 +174,13 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const [four, six] = ["10.1.0.1", "fd00:1::1"];
     await change(...services.flatMap((service) => [add(service), server(service, service.family === "IPv4" ? four : six, 8080)]));
     const look = async (): Promise<readonly Int32Array[]> => [
-      ipvs.summary().digests,
+      ipvs.summary().checksums,
       await ipvs.contents("IPv4"),
       await ipvs.contents("IPv6"),
     ];
     const first = await look();
-    const filled = first.map((digests) => [...digests.entries()].flatMap(([part, sum]) => (sum === 0 ? [] : [part])));
-    const rest = (await look()).map((digests, index) => isDeepStrictEqual(digests, first[index]));
+    const filled = first.map((checksums) => [...checksums.entries()].flatMap(([part, sum]) => (sum === 0 ? [] : [part])));
+    const rest = (await look()).map((checksums, index) => isDeepStrictEqual(checksums, first[index]));
     const steps: string[] = [];
     let before = first;
     for (const operation of [
@@ -190,7 +190,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     ] satisfies readonly IpvsOperation[]) {
       await change(operation);
       const now = await look();
-      steps.push(now.map((digests, index) => digests.findIndex((sum, part) => sum !== before[index]?.[part])).join());
+      steps.push(now.map((checksums, index) => checksums.findIndex((sum, part) => sum !== before[index]?.[part])).join());
       before = now;
     }
     const { virtualServers, realServers } = ipvs.summary();

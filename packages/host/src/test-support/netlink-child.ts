@@ -359,7 +359,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
         tool("ip", line.split(" "));
       const before = await told();
       pod.run("link set lo up", "link set eth0 up", "addr add 10.1.0.5/32 dev eth0", "addr add fd00::5/128 dev eth0 nodad");
-      return { before, after: await told(), nobody: (await netlink.addressesIn(77, "IPv4")) ?? "unknown" };
+      return { before, after: await told(), noOne: (await netlink.addressesIn(77, "IPv4")) ?? "unknown" };
     } finally {
       pod.end();
     }

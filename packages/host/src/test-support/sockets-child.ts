@@ -9,7 +9,7 @@ import type { AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
 import { inNetworkNamespace, networkNamespaceCookie } from "../bpf/namespace.ts";
 import { createSockets } from "../bpf/sockets.ts";
-import { playScenario, refusal, tool } from "./bpf-scene.ts";
+import { runScenario, refusal, tool } from "./bpf-scene.ts";
 
 async function udpServer(): Promise<{ readonly socket: UdpSocket; readonly port: number }> {
   const socket = createSocket("udp4");
@@ -121,4 +121,4 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
   },
 };
 
-await playScenario(scenarios);
+await runScenario(scenarios);

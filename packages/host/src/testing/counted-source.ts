@@ -11,7 +11,7 @@ export function countedSource<T>(): CountedSource<T> {
   const ask = silent.then.bind(silent);
   // It counts, and is a promise all the same.
   // eslint-disable-next-line unicorn/no-thenable
-  silent.then = (onTold, onFailed) => ask((waiting.push(onTold), onTold), onFailed);
+  silent.then = (onReported, onFailed) => ask((waiting.push(onReported), onReported), onFailed);
   return {
     get waiters(): number {
       return waiting.length;

@@ -1,7 +1,7 @@
 import type { Clock } from "@turnout/core";
 import type { Netlink } from "../netlink/netlink.ts";
 
-const LOOK_AGAIN_MS = 50;
+const POLL_AGAIN_MS = 50;
 const LOOKS_MAX = 20;
 /** The same while a commit of ours is under way: a large one takes many seconds. */
 const LOOKS_MAX_UNDER_WAY = 600;
@@ -60,7 +60,7 @@ export class OwnCommits {
       const mark = await this.mark(netlink);
       const isSettled = isIdle && this.#underWay === 0 && this.#count === mark.commits;
       if (isSettled || looks >= LOOKS_MAX_UNDER_WAY || signal.aborted) return mark;
-      await clock.sleep(LOOK_AGAIN_MS, signal);
+      await clock.sleep(POLL_AGAIN_MS, signal);
     }
   }
 
@@ -81,7 +81,7 @@ export class OwnCommits {
       const now = await this.mark(netlink);
       if (now.generation - mark.generation === now.commits - mark.commits) return now;
       if (this.#underWay === 0) looks++;
-      await clock.sleep(LOOK_AGAIN_MS, signal);
+      await clock.sleep(POLL_AGAIN_MS, signal);
     }
     return undefined;
   }

@@ -118,7 +118,7 @@ describe("watching signs", () => {
   });
 
   it("where a look is dear, says nothing of what a write of ours concerns, unless others have changed something else", async () => {
-    watch = new SignWatch({ clock, look, isDear: true });
+    watch = new SignWatch({ clock, look, isExpensive: true });
     const told = follow();
     await clock.advance(1_000);
     await watch.during(() => Promise.resolve(host.set("nat", "4 rules")), ["nat"]);
@@ -135,7 +135,7 @@ describe("watching signs", () => {
   });
 
   it("where a look is dear takes none around a write of ours, and what it sees next for ours", async () => {
-    watch = new SignWatch({ clock, look, isDear: true });
+    watch = new SignWatch({ clock, look, isExpensive: true });
     const told = follow();
     await clock.advance(3_500);
     const before = looks;

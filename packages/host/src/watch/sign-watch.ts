@@ -3,31 +3,31 @@ import type { Clock } from "@turnout/core";
 import { EventQueue } from "../queue/event-queue.ts";
 
 /** What a look at signs says: of each part of the host a text that is another one once somebody has changed that part. */
-export type Signs = ReadonlyMap<string, string>;
+export type Fingerprints = ReadonlyMap<string, string>;
 
 /** Parts of which the signs have changed, each with both texts; undefined: there was, or is, none. */
 export type SignChanges = ReadonlyMap<string, { readonly before: string | undefined; readonly now: string | undefined }>;
 
 /** What watching signs takes. */
-export interface SignWatchOptions {
+export interface FingerprintWatchOptions {
   readonly clock: Clock;
   /** Look, as cheaply as the kernel allows. @throws {ProxyError} when that can't be done. */
-  look(): Signs | Promise<Signs>;
+  look(): Fingerprints | Promise<Fingerprints>;
   /**
    * Looking takes milliseconds: it is not done before and after each write of ours, but after the next rest, and what is seen then of what we wrote
    * counts as ours, unless something else was changed, too: then another program may have changed both.
    */
-  readonly isDear?: true;
+  readonly isExpensive?: true;
   /** Looking takes this share of a core at most; default 0.002. */
   readonly share?: number;
   /** Hears of each change as it is told. */
-  readonly onTold?: (changes: SignChanges) => void;
+  readonly onReported?: (changes: SignChanges) => void;
   /** Done before a change is told: what is forgotten meanwhile isn't told. */
   readonly beforeTelling?: () => Promise<void>;
 }
 
 /** So long there is between two looks at least, in ms. */
-export const SIGN_LOOK_MS = 100;
+export const FINGERPRINT_POLL_MS = 100;
 const SHARE = 0.002;
 /** Where somebody may be at work, looking takes up to this share of a core, for so long, in ms. */
 const HURRIED_SHARE = 0.05;
@@ -50,10 +50,10 @@ const UNREAD_MAX = 16;
  * dear, what a write of ours concerns is reported only together with other changes until the next look but one.
  */
 export class SignWatch {
-  readonly #options: SignWatchOptions;
+  readonly #options: FingerprintWatchOptions;
   readonly #followers = new Set<EventQueue<SignChanges>>();
   /** What was seen last; undefined: nobody follows. */
-  #seen: Signs | undefined;
+  #seen: Fingerprints | undefined;
   /** Of these nothing is told at the next look that counts. */
   readonly #forgotten = new Set<string>();
   /** These we have written since the last look that counts. */
@@ -69,7 +69,7 @@ export class SignWatch {
   #wake: AbortController | undefined;
   #hurriedUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(options: SignWatchOptions) {
+  constructor(options: FingerprintWatchOptions) {
     this.#options = options;
   }
 
@@ -80,14 +80,14 @@ export class SignWatch {
    * @throws what `work` throws.
    */
   async during<T>(work: () => Promise<T>, parts?: Iterable<string>): Promise<T> {
-    if (this.#options.isDear !== true) await this.look();
+    if (this.#options.isExpensive !== true) await this.look();
     this.#writing += 1;
     this.#writes += 1;
     try {
       return await work();
     } finally {
       this.#writing -= 1;
-      if (this.#options.isDear === true) {
+      if (this.#options.isExpensive === true) {
         if (parts === undefined) this.forget(undefined);
         else for (const sign of parts) this.#written.add(sign);
       } else if (this.#writing === 0) await this.#begin();
@@ -159,7 +159,7 @@ export class SignWatch {
   #reckon(tookMs: number): void {
     const { share = SHARE } = this.#options;
     const reckonedMs = this.#costMs + (tookMs - this.#costMs) * (tookMs > this.#costMs ? DEARER_WEIGHT : CHEAPER_WEIGHT);
-    this.#costMs = Math.min(reckonedMs, Math.max(this.#costMs, SIGN_LOOK_MS * share) * GROWTH);
+    this.#costMs = Math.min(reckonedMs, Math.max(this.#costMs, FINGERPRINT_POLL_MS * share) * GROWTH);
   }
 
   async #rest(signal: AbortSignal): Promise<void> {
@@ -170,7 +170,7 @@ export class SignWatch {
     signal.addEventListener("abort", end, { once: true });
     this.#wake = wake;
     const current = clock.nowMs() < this.#hurriedUntilMs ? Math.max(share, HURRIED_SHARE) : share;
-    await clock.sleep(Math.max(SIGN_LOOK_MS, this.#costMs / current), wake.signal);
+    await clock.sleep(Math.max(FINGERPRINT_POLL_MS, this.#costMs / current), wake.signal);
     this.#wake = undefined;
     signal.removeEventListener("abort", end);
   }
@@ -195,7 +195,7 @@ export class SignWatch {
   }
 
   async #lookInTurn(): Promise<void> {
-    const { beforeTelling, onTold } = this.#options;
+    const { beforeTelling, onReported } = this.#options;
     const isCurrent = this.sinceNow();
     const now = await this.#tryToLook();
     if (now !== undefined && this.#untold(now).size > 0) await beforeTelling?.();
@@ -205,18 +205,18 @@ export class SignWatch {
     this.#forgotten.clear();
     this.#written.clear();
     if (changes.size === 0) return;
-    onTold?.(changes);
+    onReported?.(changes);
     for (const follower of this.#followers) follower.put(changes);
   }
 
-  #untold(now: Signs): SignChanges {
+  #untold(now: Fingerprints): SignChanges {
     const changes: SignChanges = this.#seen === undefined ? new Map() : changesBetween(this.#seen, now);
     const untold = this.#forgotten.size === 0 ? changes : new Map([...changes].filter(([sign]) => !this.#forgotten.has(sign)));
     return [...untold.keys()].every((sign) => this.#written.has(sign)) ? NO_CHANGES : untold;
   }
 
   /** Undefined: it failed, as those hear who follow. */
-  async #tryToLook(): Promise<Signs | undefined> {
+  async #tryToLook(): Promise<Fingerprints | undefined> {
     try {
       return await this.#options.look();
     } catch (error) {
@@ -229,7 +229,7 @@ export class SignWatch {
 }
 
 /** Say which signs have changed. Pure. */
-export function changesBetween(before: Signs, now: Signs): SignChanges {
+export function changesBetween(before: Fingerprints, now: Fingerprints): SignChanges {
   if (isSame(before, now)) return new Map();
   const names = new Set([...before.keys(), ...now.keys()]);
   const changed = [...names].filter((name) => before.get(name) !== now.get(name));
@@ -237,7 +237,7 @@ export function changesBetween(before: Signs, now: Signs): SignChanges {
 }
 
 /** Most looks end here, many times a second, so it makes no garbage. */
-function isSame(before: Signs, now: Signs): boolean {
+function isSame(before: Fingerprints, now: Fingerprints): boolean {
   if (before.size !== now.size) return false;
   for (const name of now.keys()) if (before.get(name) !== now.get(name)) return false;
   return true;

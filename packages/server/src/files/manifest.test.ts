@@ -72,12 +72,12 @@ describe("readDocument", () => {
     expect(keys(labelled(slice, "service.kubernetes.io/service-proxy-name"))).toEqual(["EndpointSlice shop/cart-1"]);
   });
 
-  const foreign: readonly (readonly [string, string])[] = [
+  const external: readonly (readonly [string, string])[] = [
     ["apps/v1", "Deployment"],
     ["serving.knative.dev/v1", "Service"],
     ["v1", "ConfigMap"],
   ];
-  it.each(foreign)("ignores %s %s", (apiVersion, kind) => {
+  it.each(external)("ignores %s %s", (apiVersion, kind) => {
     expect(readDocument(JSON.stringify({ apiVersion, kind, metadata: { name: "a" } })).ignored).toEqual([`${apiVersion} ${kind}`]);
   });
 

@@ -130,9 +130,9 @@ describe("over mutual TLS", () => {
     greedy.askGlobal();
     expect(await greedy.fate()).toMatch(/^7 .*gives no right to ask for all nodes/);
     // Nobody's node is no way around that: it shows every Service.
-    const nobody = connect("admin", LOCAL_WATCH_PATH);
-    nobody.ask("");
-    expect(await nobody.fate()).toMatch(/^7 .*"admin" gives no right to ask for all nodes/);
+    const noOne = connect("admin", LOCAL_WATCH_PATH);
+    noOne.ask("");
+    expect(await noOne.fate()).toMatch(/^7 .*"admin" gives no right to ask for all nodes/);
     const replica = connect("replica", GLOBAL_WATCH_PATH);
     replica.askGlobal();
     expect((await replica.changes()).length).toBe(5);

@@ -34,7 +34,7 @@ describe("parseList", () => {
     expect(parseList(JSON.stringify({ kind: "ServiceList", metadata, items: null }), "Service").items).toEqual([]);
   });
 
-  const foreign: readonly (readonly [text: string, what: string])[] = [
+  const external: readonly (readonly [text: string, what: string])[] = [
     ["", "not JSON"],
     ["<html>Welcome", "not JSON"],
     ["null", "no list of Services"],
@@ -45,7 +45,7 @@ describe("parseList", () => {
     [JSON.stringify({ kind: "ServiceList", metadata: { resourceVersion: "" }, items: [] }), "no list of Services"],
     [JSON.stringify({ kind: "ServiceList", metadata, items: {} }), "no items"],
   ];
-  it.each(foreign)("takes %s for no empty list", (text, what) => {
+  it.each(external)("takes %s for no empty list", (text, what) => {
     expect(() => parseList(text, "Service")).toThrow(what);
   });
 
@@ -71,7 +71,7 @@ describe("parseWatchEvent", () => {
     expect(parse("ERROR", { code: 410, reason: "Expired" })).toMatchObject({ type: "error", refusal: { status: 410 } });
   });
 
-  const foreign: readonly (readonly [line: string, what: string])[] = [
+  const external: readonly (readonly [line: string, what: string])[] = [
     ["{", "not JSON"],
     ["\u0000\ufffd", "not JSON"],
     ["1", "not an event"],
@@ -85,7 +85,7 @@ describe("parseWatchEvent", () => {
     [JSON.stringify({ type: "DELETED", object: { kind: "Pod", metadata } }), "no Service"],
     [JSON.stringify({ type: "NEW", object: { kind: "Service", metadata } }), "a type that Kubernetes doesn't have"],
   ];
-  it.each(foreign)("refuses %s", (line, what) => {
+  it.each(external)("refuses %s", (line, what) => {
     expect(() => parseWatchEvent(line, "Service")).toThrow(what);
   });
 });

@@ -69,7 +69,7 @@ export class KernelHost implements FakeHost {
     return [...pinnedLines(this.#machine.stage, "own"), ...this.#nft.lines(true)];
   }
 
-  foreign(): readonly string[] {
+  external(): readonly string[] {
     return [...pinnedLines(this.#machine.stage, "foreign"), ...this.#nft.lines(false)];
   }
 

@@ -1,7 +1,7 @@
 import type { Finding } from "@turnout/conformance";
 
 /** What conformance-child.ts tells. */
-export interface Played {
+export interface RunResult {
   /** The scenarios' names. */
   readonly scenarios: readonly string[];
   readonly hosts: number;

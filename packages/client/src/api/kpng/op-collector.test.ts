@@ -10,7 +10,7 @@ const set = (path: string, value = "x", kind: 1 | 2 = 1): Buffer =>
 const gone = (path: string, kind: 1 | 2 = 1): Buffer => bytesOf({ $case: "Delete", value: { Set: kind, Path: path } });
 
 /** What each Sync among these messages gives: `path=value`, `-path`. */
-function played(...messages: readonly Buffer[]): readonly (readonly string[])[] {
+function ran(...messages: readonly Buffer[]): readonly (readonly string[])[] {
   const ops = new OpCollector();
   return messages.flatMap((message) => {
     const news = ops.receive(message);
@@ -47,7 +47,7 @@ describe("ops", () => {
     ["of kinds nobody knows are passed over", [Buffer.alloc(0), Buffer.from("aa0100", "hex"), set("a"), SYNC], [["a=x"]]],
     ["without a path or bytes are items too", [Buffer.from("1200", "hex"), SYNC, Buffer.from("1a00", "hex"), SYNC], [["="], ["-"]]],
   ];
-  test.each(rows)("%s", (_what, messages, news) => expect(played(...messages)).toEqual(news));
+  test.each(rows)("%s", (_what, messages, news) => expect(ran(...messages)).toEqual(news));
 
   describe("of a stream that broke are forgotten, and what was in force", () => {
     const shown = (news: ReturnType<OpCollector["receive"]>): unknown => news?.map(({ path, bytes }) => [path, bytes?.toString()]);

@@ -92,9 +92,9 @@ describe("capabilities", () => {
     const toy = new Toy(ALL);
     await toy.giveUp(NFT, { CAP_NET_RAW: "look at legacy iptables" });
     expect(toy.log.lines[0]).toMatch(/kept=CAP_NET_ADMIN, CAP_NET_BIND_SERVICE meanwhile=CAP_NET_RAW, until/);
-    const nobody = new Toy([]);
-    await nobody.giveUp(NFT);
-    expect([nobody.kept, nobody.log.lines]).toEqual([
+    const noOne = new Toy([]);
+    await noOne.giveUp(NFT);
+    expect([noOne.kept, noOne.log.lines]).toEqual([
       [],
       ["info capabilities of this process kept=none missing=CAP_NET_ADMIN (to program nftables)"],
     ]);

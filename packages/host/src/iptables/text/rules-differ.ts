@@ -9,10 +9,10 @@ export function rulesDiffer(where: string, wanted: RulesInChain, held: RulesInCh
   if (wanted.kind === "chain" && is.length === 0) return `${where} is empty; it should have ${countText(should)}`;
   if (is[0] === MISPLACED) return `${where} has rules behind those that should be its last`;
   const missing = should.filter((rule) => !is.includes(rule));
-  const foreign = is.filter((rule) => !should.includes(rule));
+  const external = is.filter((rule) => !should.includes(rule));
   const parts = [
     ...(missing.length === 0 ? [] : [`lacks ${countText(missing)}`]),
-    ...(foreign.length === 0 ? [] : [`has ${countText(foreign)}, which nobody wants there`]),
+    ...(external.length === 0 ? [] : [`has ${countText(external)}, which nobody wants there`]),
   ];
   return `${where} ${parts.length === 0 ? "has its rules in another order, or more than once" : parts.join(", and ")}`;
 }

@@ -12,7 +12,7 @@ export function mixed(digest: number, word: number): number {
 }
 
 /** The part of what was mixed of an address, word by word from its beginning, and a port. Pure. */
-export function partOfDigest(digest: number): number {
+export function partOfChecksum(digest: number): number {
   return digest >>> 24;
 }
 
@@ -23,5 +23,5 @@ export function partOf({ address, port }: Pick<VirtualServerKey, "address" | "po
   let digest = 0;
   for (let index = words - 1; index >= 0; index -= 1)
     digest = mixed(digest, Number(BigInt.asIntN(32, (ip?.value ?? 0n) >> (WORD_BITS * BigInt(index)))));
-  return partOfDigest(mixed(digest, port));
+  return partOfChecksum(mixed(digest, port));
 }

@@ -1,6 +1,6 @@
 import { hasFlags } from "./tcp-flags.ts";
 import { clipped, directionOf, isAddressIn, isBridged, isDevice, isPortIn, queuesOf } from "./values.ts";
-import type { Action, ForeignChain, ForeignRule, ForeignTable, PartlyKnown, Test } from "./rule.ts";
+import type { Action, ExternalChain, ExternalRule, ExternalTable, PartlyKnown, Test } from "./rule.ts";
 
 /** Where the kernel calls each table's own chains in, as iptables does. @source linux netfilter_ipv4.h NF_IP_PRI_* */
 const PRIORITIES: Readonly<Record<string, number>> = { raw: -300, mangle: -150, nat: -100, filter: 0, security: 50 };
@@ -14,8 +14,8 @@ const HOOKS: Readonly<Record<string, string>> = {
 };
 
 /** Read what `iptables-save` or `iptables -S` printed of one table. Pure. */
-export function readIptablesTable(tool: Exclude<ForeignTable["tool"], "nft">, table: string, text: string): ForeignTable {
-  const chains = new Map<string, ForeignChain & { readonly rules: ForeignRule[] }>();
+export function readIptablesTable(tool: Exclude<ExternalTable["tool"], "nft">, table: string, text: string): ExternalTable {
+  const chains = new Map<string, ExternalChain & { readonly rules: ExternalRule[] }>();
   for (const line of text.split("\n")) {
     const [, declared, policy] = /^(?::|-N |-P )(\S+)(?: (\S+))?/.exec(line) ?? [];
     if (declared !== undefined) chains.set(declared, { name: declared, ...hookOf(table, declared, policy), rules: [] });
@@ -25,7 +25,7 @@ export function readIptablesTable(tool: Exclude<ForeignTable["tool"], "nft">, ta
   return { name: `${tool} table ${table}`, tool, place: table, chains };
 }
 
-function hookOf(table: string, chain: string, policy: string | undefined): Pick<ForeignChain, "hook"> {
+function hookOf(table: string, chain: string, policy: string | undefined): Pick<ExternalChain, "hook"> {
   const at = HOOKS[chain];
   if (at === undefined) return {};
   const isAfter = table === "nat" && (at === "postrouting" || at === "input");
@@ -39,7 +39,7 @@ function wordsOf(text: string): readonly string[] {
   return [...text.matchAll(/"((?:\\.|[^"\\])*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? "");
 }
 
-function readRule(text: string, command: string): ForeignRule {
+function readRule(text: string, command: string): ExternalRule {
   const words = wordsOf(text);
   const tests: Test[] = [];
   const actions: Action[] = [];

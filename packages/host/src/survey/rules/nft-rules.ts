@@ -1,6 +1,6 @@
 import { flagsOf, hasFlags } from "./tcp-flags.ts";
 import { clipped, directionOf, isAddressIn, isDevice, queuesOf } from "./values.ts";
-import type { Action, ForeignChain, ForeignRule, ForeignTable, PartlyKnown, Test } from "./rule.ts";
+import type { Action, ExternalChain, ExternalRule, ExternalTable, PartlyKnown, Test } from "./rule.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 /** A value that an expression has for a packet; undefined: not known. */
@@ -18,11 +18,11 @@ const isJson = (value: unknown): value is Json => typeof value === "object" && v
  * Shape: `shown` is what else nft prints of it.
  * Edges: of a rule with something in it that is not known here it can't be told whether it matches.
  */
-export function readNftTable(family: string, name: string, listed: unknown, shown: Partial<ShownTable> = {}): ForeignTable {
+export function readNftTable(family: string, name: string, listed: unknown, shown: Partial<ShownTable> = {}): ExternalTable {
   const { texts = new Map<string, string>(), devices = new Map<string, readonly string[]>() } = shown;
   const entries = (isJson(listed) ? (listed["nftables"] ?? []) : []) as readonly Json[];
   const sets = new Map<string, readonly unknown[]>();
-  const chains = new Map<string, ForeignChain & { readonly rules: ForeignRule[] }>();
+  const chains = new Map<string, ExternalChain & { readonly rules: ExternalRule[] }>();
   for (const entry of entries) {
     const set = (entry["set"] ?? entry["map"]) as Json | undefined;
     if (set !== undefined) sets.set(String(set["name"]), Array.isArray(set["elem"]) ? (set["elem"] as readonly unknown[]) : []);
@@ -68,7 +68,7 @@ function devicesByChain(shown: string): ReadonlyMap<string, readonly string[]> {
   );
 }
 
-function hookOf(chain: Json, shown: ReadonlyMap<string, readonly string[]>): Pick<ForeignChain, "hook"> {
+function hookOf(chain: Json, shown: ReadonlyMap<string, readonly string[]>): Pick<ExternalChain, "hook"> {
   if (chain["hook"] === undefined) return {};
   const listed: unknown = chain["dev"];
   const devices = listed === undefined ? shown.get(String(chain["name"])) : [listed].flat().map(textOf);
@@ -81,9 +81,9 @@ function hookOf(chain: Json, shown: ReadonlyMap<string, readonly string[]>): Pic
   return { hook: { ...hook, ...(devices === undefined ? {} : { devices }) } };
 }
 
-function readRule(expressions: readonly Json[], sets: NamedSets): Omit<ForeignRule, "deletion"> {
+function readRule(expressions: readonly Json[], sets: NamedSets): Omit<ExternalRule, "deletion"> {
   const tests: Test[] = [];
-  const actions: ForeignRule["actions"][number][] = [];
+  const actions: ExternalRule["actions"][number][] = [];
   for (const expression of expressions) {
     // null: what this nft can't print.
     const [word = "", body] = isJson(expression) ? (Object.entries(expression)[0] ?? []) : [];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { readIptablesTable } from "./iptables-rules.ts";
-import { playChain } from "./play.ts";
+import { evaluateChain } from "./play.ts";
 import type { HookedPacket } from "./rule.ts";
 
 const PACKET: HookedPacket = {
@@ -20,7 +20,7 @@ const PACKET: HookedPacket = {
   isInSet: () => undefined,
 };
 
-describe("playChain", () => {
+describe("evaluateChain", () => {
   it("gives up on chains with more ways through them than can be followed, and says where", () => {
     const twice = (from: string, to: string): readonly string[] => [`-N ${from}`, `-A ${from} -j ${to}`, `-A ${from} -j ${to}`];
     const names = Array.from({ length: 30 }, (_, index) => `c${index}`);
@@ -28,7 +28,7 @@ describe("playChain", () => {
     const table = readIptablesTable("iptables", "filter", ["-P FORWARD ACCEPT", ...chains, "-A FORWARD -j c0"].join("\n"));
     const base = table.chains.get("FORWARD");
     if (base === undefined) throw new Error("the chain is there");
-    const { is, doubts } = playChain(table, base, PACKET, () => undefined);
-    expect([is, doubts.length, doubts[0]?.may]).toEqual(["pass", 1, "drop"]);
+    const { is, unconfirmed } = evaluateChain(table, base, PACKET, () => undefined);
+    expect([is, unconfirmed.length, unconfirmed[0]?.may]).toEqual(["pass", 1, "drop"]);
   });
 });

@@ -1,32 +1,32 @@
-import type { Action, ForeignChain, ForeignRule, ForeignTable, HookedPacket } from "./rule.ts";
+import type { Action, ExternalChain, ExternalRule, ExternalTable, HookedPacket } from "./rule.ts";
 
 /** A rule of which it can't be told whether it fits, and what it does where it does. */
-export interface Doubt {
+export interface Unconfirmed {
   readonly chain: string;
-  readonly rule: ForeignRule;
+  readonly rule: ExternalRule;
   readonly may: "pass" | "drop" | "reject";
 }
 
 /** What a table's chains at one hook did to a packet. */
-export interface Played {
+export interface RunResult {
   readonly is: "pass" | "drop" | "reject";
   /** Where it was decided: chains from the hook's on, and the rule; absent rule: the policy. */
   readonly chain?: string;
-  readonly rule?: ForeignRule;
+  readonly rule?: ExternalRule;
   readonly isTranslated: boolean;
   readonly isUntracked: boolean;
   readonly mark: number;
   /** Bits of the mark that aren't known. */
   readonly unclearMark: number;
   /** What the source becomes, and by which rule. */
-  readonly source: { readonly address: string; readonly chain: string; readonly rule: ForeignRule } | undefined;
+  readonly source: { readonly address: string; readonly chain: string; readonly rule: ExternalRule } | undefined;
   /** The rule by which the packet left the base chain itself, to its policy. */
-  readonly returnedBy?: ForeignRule;
+  readonly returnedBy?: ExternalRule;
   /** The rule that did the last of these. */
-  readonly by?: ForeignRule;
+  readonly by?: ExternalRule;
   readonly byChain?: string;
   /** In the order in which the packet met them. */
-  readonly doubts: readonly Doubt[];
+  readonly unconfirmed: readonly Unconfirmed[];
   /** Chains that were called and left out. */
   readonly skipped: ReadonlySet<string>;
 }
@@ -47,7 +47,7 @@ const RULES_MAX = 50_000;
  * Edges: a rule of which it can't be told whether it matches counts as not matching, and is a doubt: what it would do is not blamed on anybody. A
  * chain that isn't there, of those that were left out (`leaveOut`), comes back. Where more than 50,000 rules are met, the rule after them is a doubt.
  */
-export function playChain(table: ForeignTable, base: ForeignChain, packet: HookedPacket, leaveOut: LeaveOut): Played {
+export function evaluateChain(table: ExternalTable, base: ExternalChain, packet: HookedPacket, leaveOut: LeaveOut): RunResult {
   const state: State = {
     mark: packet.mark,
     unclearMark: packet.unclearMark ?? 0,
@@ -56,7 +56,7 @@ export function playChain(table: ForeignTable, base: ForeignChain, packet: Hooke
     isUntracked: false,
     by: undefined,
     byChain: undefined,
-    doubts: [],
+    unconfirmed: [],
     skipped: new Set(),
     met: { rules: 0 },
     returnedBy: undefined,
@@ -78,25 +78,25 @@ export function playChain(table: ForeignTable, base: ForeignChain, packet: Hooke
 interface State {
   mark: number;
   unclearMark: number;
-  source: Played["source"];
+  source: RunResult["source"];
   isTranslated: boolean;
   isUntracked: boolean;
-  by: ForeignRule | undefined;
+  by: ExternalRule | undefined;
   byChain: string | undefined;
-  readonly doubts: Doubt[];
+  readonly unconfirmed: Unconfirmed[];
   readonly skipped: Set<string>;
   readonly met: { rules: number };
-  returnedBy: ForeignRule | undefined;
+  returnedBy: ExternalRule | undefined;
 }
 
-type End = "return" | "end" | { readonly is: Played["is"]; readonly chain: string; readonly rule: ForeignRule };
+type End = "return" | "end" | { readonly is: RunResult["is"]; readonly chain: string; readonly rule: ExternalRule };
 
-function walk(table: ForeignTable, chain: ForeignChain, packet: HookedPacket, leaveOut: LeaveOut, state: State, depth: number): End {
+function walk(table: ExternalTable, chain: ExternalChain, packet: HookedPacket, leaveOut: LeaveOut, state: State, depth: number): End {
   if (depth > DEPTH_MAX) return "end";
   for (const rule of chain.rules) {
     state.met.rules += 1;
     if (state.met.rules > RULES_MAX) {
-      if (state.met.rules === RULES_MAX + 1) state.doubts.push({ chain: chain.name, rule, may: "drop" });
+      if (state.met.rules === RULES_MAX + 1) state.unconfirmed.push({ chain: chain.name, rule, may: "drop" });
       return "end";
     }
     const { mark, unclearMark } = state;
@@ -109,7 +109,7 @@ function walk(table: ForeignTable, chain: ForeignChain, packet: HookedPacket, le
     for (const step of rule.actions) {
       const action = typeof step === "function" ? step(seen) : step;
       if (action === undefined) continue;
-      if (!isCertain || isSeveral(action)) noteDoubts([action].flat(), scene);
+      if (!isCertain || isSeveral(action)) noteUnconfirmed([action].flat(), scene);
       else {
         const end = act(action, scene);
         if (end === "return" && depth === 0) state.returnedBy = rule;
@@ -121,7 +121,7 @@ function walk(table: ForeignTable, chain: ForeignChain, packet: HookedPacket, le
 }
 
 /** Whether all tests of a rule fit; undefined: it can't be told. */
-function fitOf({ tests }: ForeignRule, packet: HookedPacket): boolean | undefined {
+function fitOf({ tests }: ExternalRule, packet: HookedPacket): boolean | undefined {
   let fits: boolean | undefined = true;
   for (const test of tests) {
     const one = test(packet);
@@ -132,9 +132,9 @@ function fitOf({ tests }: ForeignRule, packet: HookedPacket): boolean | undefine
 }
 
 interface Scene {
-  readonly table: ForeignTable;
-  readonly chain: ForeignChain;
-  readonly rule: ForeignRule;
+  readonly table: ExternalTable;
+  readonly chain: ExternalChain;
+  readonly rule: ExternalRule;
   readonly packet: HookedPacket;
   readonly leaveOut: LeaveOut;
   readonly state: State;
@@ -146,12 +146,12 @@ function isSeveral(action: Action | readonly Action[]): action is readonly Actio
 }
 
 /** Note what would come of actions, each by itself, and leave everything as it is. */
-function noteDoubts(actions: readonly Action[], scene: Scene): void {
+function noteUnconfirmed(actions: readonly Action[], scene: Scene): void {
   const { chain, rule, state } = scene;
   for (const action of actions) {
     const end = act(action, { ...scene, state: { ...state } });
-    if (typeof end !== "object" || state.doubts.some((one) => one.rule === rule && one.may === end.is)) continue;
-    state.doubts.push({ chain: chain.name, rule, may: end.is });
+    if (typeof end !== "object" || state.unconfirmed.some((one) => one.rule === rule && one.may === end.is)) continue;
+    state.unconfirmed.push({ chain: chain.name, rule, may: end.is });
   }
 }
 
@@ -186,7 +186,7 @@ function act(action: Action, { table, chain, rule, packet, leaveOut, state, dept
       const served = action.queues.map((queue) => packet.isQueueServed?.(queue));
       if (served.length > 0 && served.every((one) => one === false))
         return { is: action.isBypassed ? "pass" : "drop", chain: chain.name, rule };
-      if (!state.doubts.some((one) => one.rule === rule)) state.doubts.push({ chain: chain.name, rule, may: "drop" });
+      if (!state.unconfirmed.some((one) => one.rule === rule)) state.unconfirmed.push({ chain: chain.name, rule, may: "drop" });
       return undefined;
     }
     case "nothing":

@@ -50,7 +50,7 @@ export type Action =
   | { readonly does: "queue"; readonly queues: readonly number[]; readonly isBypassed: boolean };
 
 /** One rule of somebody else. */
-export interface ForeignRule {
+export interface ExternalRule {
   /** As its tool writes it. */
   readonly text: string;
   /** The command that deletes it. */
@@ -61,7 +61,7 @@ export interface ForeignRule {
 }
 
 /** A chain of somebody else. */
-export interface ForeignChain {
+export interface ExternalChain {
   readonly name: string;
   /** Where the kernel calls it in; undefined: only other chains do. */
   readonly hook?: {
@@ -72,20 +72,20 @@ export interface ForeignChain {
     /** Of which devices; absent: it is no hook of devices, or nobody knows. */
     readonly devices?: readonly string[];
   };
-  readonly rules: readonly ForeignRule[];
+  readonly rules: readonly ExternalRule[];
 }
 
 /** A table of somebody else, of nftables or of either iptables. */
-export interface ForeignTable {
+export interface ExternalTable {
   /** For people: `table inet firewalld`, `iptables (legacy) table filter`. */
   readonly name: string;
   readonly tool: "nft" | "iptables" | "ip6tables" | "iptables-legacy" | "ip6tables-legacy";
   /** E.g. `inet firewalld`, or `filter`. */
   readonly place: string;
-  readonly chains: ReadonlyMap<string, ForeignChain>;
+  readonly chains: ReadonlyMap<string, ExternalChain>;
 }
 
 /** Whether a table is of bridges: what comes from and goes to their ports passes it, on its own hooks. Pure. */
-export function isOfBridges({ place }: Pick<ForeignTable, "place">): boolean {
+export function isOfBridges({ place }: Pick<ExternalTable, "place">): boolean {
   return place.startsWith("bridge ");
 }

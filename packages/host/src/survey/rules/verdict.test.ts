@@ -1,21 +1,21 @@
 import { describe, expect, it, test } from "vitest";
 import { readIptablesTable } from "./iptables-rules.ts";
 import { readNftTable } from "./nft-rules.ts";
-import type { ForeignTable } from "./rule.ts";
+import type { ExternalTable } from "./rule.ts";
 import { newPacket, translatingRules, verdictOf } from "./verdict.ts";
 import type { Unmarked } from "./verdict.ts";
 
 const NEW = newPacket("IPv4");
 
 /** What becomes of packets in a chain, and where it is decided. */
-function told(table: ForeignTable, chain: string, known: Partial<Unmarked> = {}): string {
+function told(table: ExternalTable, chain: string, known: Partial<Unmarked> = {}): string {
   const base = table.chains.get(chain);
   if (base === undefined) throw new Error(`no chain ${chain}`);
   const { is, chain: where, rule } = verdictOf(table, base, { ...NEW, ...known });
   return [is, ...(where === undefined ? [] : [where, rule === undefined ? "policy" : rule.text])].join(" | ");
 }
 
-const filter = (text: string): ForeignTable => readIptablesTable("iptables", "filter", text);
+const filter = (text: string): ExternalTable => readIptablesTable("iptables", "filter", text);
 
 /** As `ufw enable` writes it, shortened. */
 const UFW = filter(`:INPUT DROP [0:0]
@@ -95,7 +95,7 @@ const REJECT = { reject: { type: "icmpx", expr: "admin-prohibited" } };
 const [ACCEPT, DROP, RETURN] = [{ accept: null }, { drop: null }, { return: null }];
 
 /** Chains by name, the first one called at forward. */
-function nft(chains: Readonly<Record<string, readonly (readonly unknown[])[]>>, policy = "accept"): ForeignTable {
+function nft(chains: Readonly<Record<string, readonly (readonly unknown[])[]>>, policy = "accept"): ExternalTable {
   const names = Object.keys(chains);
   const entries = names.flatMap((name, index) => [
     { chain: { name, ...(index === 0 ? { hook: "forward", prio: 0, type: "filter", policy } : {}) } },
@@ -123,7 +123,7 @@ const FIREWALLD = nft({
 });
 
 describe("what becomes of new connections of which nothing else is known", () => {
-  test.each<readonly [name: string, table: ForeignTable, chain: string, known: Partial<Unmarked>, is: string]>([
+  test.each<readonly [name: string, table: ExternalTable, chain: string, known: Partial<Unmarked>, is: string]>([
     ["ufw forwards nothing", UFW, "FORWARD", {}, "none | FORWARD | policy"],
     ["ufw lets some in", UFW, "INPUT", {}, "some | INPUT | policy"],
     ["Docker forwards its own", DOCKER, "FORWARD", {}, "some | FORWARD | policy"],

@@ -1,4 +1,4 @@
-import type { Action, ForeignChain, ForeignRule, ForeignTable, PartlyKnown } from "./rule.ts";
+import type { Action, ExternalChain, ExternalRule, ExternalTable, PartlyKnown } from "./rule.ts";
 
 /** What a base chain does to packets of which little is known. */
 export interface Verdict {
@@ -10,7 +10,7 @@ export interface Verdict {
   /** The chain that drops. */
   readonly chain?: string;
   /** The rule that drops; absent: the chain's policy does. */
-  readonly rule?: ForeignRule;
+  readonly rule?: ExternalRule;
 }
 
 /**
@@ -20,7 +20,7 @@ export interface Verdict {
  * it decide.
  * Edges: marks are not followed. What a chain does that is not there can't be told.
  */
-export function verdictOf(table: ForeignTable, base: ForeignChain, packet: Unmarked): Verdict {
+export function verdictOf(table: ExternalTable, base: ExternalChain, packet: Unmarked): Verdict {
   const { sure, mayPass, mayReturn } = walk(base, { table, packet, known: new Map() });
   const isOpen = base.hook?.policy !== "drop";
   if (sure === "pass" || (sure === "return" && isOpen)) return { is: "through" };
@@ -29,7 +29,7 @@ export function verdictOf(table: ForeignTable, base: ForeignChain, packet: Unmar
 }
 
 /** Name the rules of a chain by which packets of which little is known may be translated, there or further on. Pure. */
-export function translatingRules(table: ForeignTable, { name, rules }: ForeignChain, packet: Unmarked): readonly ForeignRule[] {
+export function translatingRules(table: ExternalTable, { name, rules }: ExternalChain, packet: Unmarked): readonly ExternalRule[] {
   const scene: Scene = { table, packet, known: new Map() };
   return rules.filter((rule) => walkRules({ name, rules: [rule] }, scene).mayTranslate);
 }
@@ -60,7 +60,7 @@ export function newPacket(family: PartlyKnown["family"]): Unmarked {
 /** What a chain may do. */
 interface Outcome {
   /** What becomes of packets that no undecided rule fits. */
-  readonly sure: "pass" | "return" | { readonly chain: string; readonly rule: ForeignRule };
+  readonly sure: "pass" | "return" | { readonly chain: string; readonly rule: ExternalRule };
   /** Whether some packet may be let through, come back, be translated. */
   readonly mayPass: boolean;
   readonly mayReturn: boolean;
@@ -68,7 +68,7 @@ interface Outcome {
 }
 
 interface Scene {
-  readonly table: ForeignTable;
+  readonly table: ExternalTable;
   readonly packet: Unmarked;
   /** By the chain's name; those that are being walked are there, too. */
   readonly known: Map<string, Outcome>;
@@ -79,7 +79,7 @@ const PASSES: Outcome = { sure: "pass", mayPass: true, mayReturn: false, mayTran
 /** Of what can't be read. */
 const ANYTHING: Outcome = { sure: "return", mayPass: true, mayReturn: true, mayTranslate: false };
 
-function walk(chain: ForeignChain, scene: Scene): Outcome {
+function walk(chain: ExternalChain, scene: Scene): Outcome {
   const known = scene.known.get(chain.name);
   if (known !== undefined) return known;
   // The kernel has no circles; a listing that is half old and half new may.
@@ -89,7 +89,7 @@ function walk(chain: ForeignChain, scene: Scene): Outcome {
   return outcome;
 }
 
-function walkRules(chain: ForeignChain, scene: Scene): Outcome {
+function walkRules(chain: ExternalChain, scene: Scene): Outcome {
   let sure: Outcome["sure"] | undefined;
   const may = { mayPass: false, mayReturn: false, mayTranslate: false };
   for (const rule of chain.rules) {
@@ -123,8 +123,8 @@ function walkRules(chain: ForeignChain, scene: Scene): Outcome {
 /** What one action may do; `goesOn`: packets that return go on with what comes after it, not with the chain's caller. */
 function outcomeOf(
   action: Action | undefined,
-  chain: ForeignChain,
-  rule: ForeignRule,
+  chain: ExternalChain,
+  rule: ExternalRule,
   { table, ...scene }: Scene,
 ): { readonly ends: Outcome; readonly goesOn: boolean } {
   switch (action?.does) {

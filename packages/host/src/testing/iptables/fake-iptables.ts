@@ -8,7 +8,7 @@ import { createIptablesExec } from "./fake-exec.ts";
 import { NO_SETS } from "../set-lookup.ts";
 import type { SetLookup } from "../set-lookup.ts";
 import type { MatchBody } from "./extension.ts";
-import { FOREIGN_RULES, KUBELET_RULES } from "./foreign-rules.ts";
+import { EXTERNAL_RULES, KUBELET_RULES } from "./foreign-rules.ts";
 import { RecentLists } from "./recent-lists.ts";
 import { runProgram } from "./run-program.ts";
 import type { ToolResult, Program } from "./run-program.ts";
@@ -18,7 +18,7 @@ import type { Balance } from "./tracer.ts";
 
 /** Pids as the kernel would name them: the proxy's tool, and somebody's. */
 const OWN_PID = 4_242;
-const FOREIGN_PID = 6_666;
+const EXTERNAL_PID = 6_666;
 const MS_PER_SECOND = 1_000;
 const KILLED = 137;
 /** Length of a process's name in the kernel. */
@@ -80,7 +80,7 @@ export class FakeIptables {
     this.#host = host;
     this.exec = createIptablesExec(variant, host.sysctl, (program, args, options) => this.#runOwn(program, args, options));
     for (const family of FAMILIES) {
-      this.write(variant, family, FOREIGN_RULES[family]);
+      this.write(variant, family, EXTERNAL_RULES[family]);
       if (hasKubelet) this.write(variant, family, KUBELET_RULES[family]);
     }
   }
@@ -89,7 +89,7 @@ export class FakeIptables {
   run(command: string, input: string = ""): Promise<ExecResult> {
     const [file = "", ...args] = command.split(" ");
     const exec = createIptablesExec(this.#plain, this.#host.sysctl, (program, words, options) =>
-      Promise.resolve(this.#commit(program, words, options.input ?? "", FOREIGN_PID)),
+      Promise.resolve(this.#commit(program, words, options.input ?? "", EXTERNAL_PID)),
     );
     return exec.run(file, args, { input });
   }
@@ -107,7 +107,7 @@ export class FakeIptables {
   /** Somebody else gives an input to restore, which must go through. @throws {Error} when it doesn't. */
   write(variant: IptablesVariant, family: IPFamily, input: string): void {
     const name = `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}-restore`;
-    const { code, stderr } = this.#commit({ variant, family, does: "restore", name }, ["--noflush"], input, FOREIGN_PID);
+    const { code, stderr } = this.#commit({ variant, family, does: "restore", name }, ["--noflush"], input, EXTERNAL_PID);
     invariant(code === 0, `what others do goes through: ${input}: ${stderr}`);
   }
 

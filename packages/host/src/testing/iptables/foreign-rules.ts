@@ -1,4 +1,4 @@
-import { FOREIGN_BIT } from "../foreign-mark.ts";
+import { EXTERNAL_BIT } from "../foreign-mark.ts";
 
 /** What kubelet writes, and also kube-proxy: packets to loopback that came in from outside. */
 export const MARTIAN_RULE: string =
@@ -10,15 +10,15 @@ export const MARTIAN_RULE: string =
  * Shape: a CNI's chains, somebody's who sets a mark bit of their own, chains with names much like kube-proxy's; nothing of it stops a packet
  * of a test.
  */
-export const FOREIGN_RULES: Readonly<Record<"IPv4" | "IPv6", string>> = { IPv4: foreignRules("IPv4"), IPv6: foreignRules("IPv6") };
+export const EXTERNAL_RULES: Readonly<Record<"IPv4" | "IPv6", string>> = { IPv4: externalRules("IPv4"), IPv6: externalRules("IPv6") };
 
-function foreignRules(family: "IPv4" | "IPv6"): string {
+function externalRules(family: "IPv4" | "IPv6"): string {
   const [address, pods] = family === "IPv4" ? ["192.0.2.1", "192.0.2.0/24"] : ["2001:db8::1", "2001:db8::/64"];
   return `*mangle
 :SOMEBODY-MARK - [0:0]
 -A PREROUTING -j SOMEBODY-MARK
 -A OUTPUT -j SOMEBODY-MARK
--A SOMEBODY-MARK -m comment --comment "not ours" -j MARK --or-mark ${FOREIGN_BIT}
+-A SOMEBODY-MARK -m comment --comment "not ours" -j MARK --or-mark ${EXTERNAL_BIT}
 COMMIT
 *nat
 :CNI-HOSTPORT - [0:0]
@@ -30,7 +30,7 @@ COMMIT
 -A POSTROUTING -s ${pods} -m comment --comment "name: \\"cni\\"" -j CNI-OUT
 -A CNI-OUT -d ${pods} -j ACCEPT
 -A CNI-OUT -j MASQUERADE
--A KUBE-OF-SOMEBODY -j MARK --or-mark ${FOREIGN_BIT}
+-A KUBE-OF-SOMEBODY -j MARK --or-mark ${EXTERNAL_BIT}
 COMMIT
 *filter
 :SOMEBODY - [0:0]

@@ -3,7 +3,7 @@ import type { Packet, Trace } from "@turnout/conformance";
 import type { IPFamily } from "@turnout/core";
 import { UPLINK } from "@turnout/conformance";
 import type { PacketEnds } from "../set-lookup.ts";
-import { FOREIGN_BIT } from "../foreign-mark.ts";
+import { EXTERNAL_BIT } from "../foreign-mark.ts";
 import { isMatch } from "./rule.ts";
 import type { Rule } from "./rule.ts";
 import type { Chains, RuleSet } from "./tables.ts";
@@ -139,7 +139,7 @@ class Tracer {
 
   #leave(): Fate {
     const fate = this.#pass("POSTROUTING");
-    if (fate !== "accept" || this.#walk.mark >>> 0 === (this.#cameWith | FOREIGN_BIT) >>> 0) return fate;
+    if (fate !== "accept" || this.#walk.mark >>> 0 === (this.#cameWith | EXTERNAL_BIT) >>> 0) return fate;
     return this.#dropped(`somebody beyond POSTROUTING: the mark is 0x${this.#walk.mark.toString(16)}`);
   }
 

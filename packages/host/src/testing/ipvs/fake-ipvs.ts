@@ -88,13 +88,13 @@ export class FakeIpvs implements Ipvs {
     const all = this.virtualServers().filter(({ family }) => family === "IPv4");
     const texts = all.map(({ realServers, ...service }) => [service, JSON.stringify([service, realServers.length])] as const);
     const realServers = all.reduce((sum, one) => sum + one.realServers.length, 0);
-    return { virtualServers: all.length, realServers, digests: digestsOf(texts) };
+    return { virtualServers: all.length, realServers, checksums: checksumsOf(texts) };
   }
 
   contents(family: IPFamily): Promise<Int32Array> {
     const all = this.virtualServers().filter((one) => one.family === family);
     return Promise.resolve(
-      digestsOf(
+      checksumsOf(
         all.map(({ realServers, ...service }) => {
           const settings = realServers.map(({ address, port, weight, forward }) => [address, port, weight, forward]);
           return [service, JSON.stringify([service, settings])] as const;
@@ -275,15 +275,15 @@ function addServer(
 }
 
 /** A digest for each part; whatever the order. */
-function digestsOf(texts: readonly (readonly [VirtualServerKey, string])[]): Int32Array {
-  const digests = new Int32Array(PARTS);
+function checksumsOf(texts: readonly (readonly [VirtualServerKey, string])[]): Int32Array {
+  const checksums = new Int32Array(PARTS);
   for (const [service, text] of texts) {
     const part = partOf(service);
     let digest = 0;
     for (let at = 0; at < text.length; at += 1) digest = mixed(digest, text.charCodeAt(at));
-    digests[part] = (digests[part] ?? 0) + digest;
+    checksums[part] = (checksums[part] ?? 0) + digest;
   }
-  return digests;
+  return checksums;
 }
 
 function settingsOf({ service }: Extract<IpvsOperation, { readonly verb: "add-service" | "edit-service" }>): FakeVirtualServer["settings"] {

@@ -15,7 +15,7 @@ import { UndoLog } from "./undo-log.ts";
 
 /** Pids as the kernel would name them: the proxy's nft, and somebody's. */
 const OWN_PID = 4_242;
-const FOREIGN_PID = 6_666;
+const EXTERNAL_PID = 6_666;
 
 const NO_MEMORY: NftResult = { isDone: false, stdout: "", stderr: "Error: Could not process rule: Cannot allocate memory\n", changed: [] };
 
@@ -70,7 +70,7 @@ export class FakeNft {
 
   /** Somebody else runs nft; the input is one transaction. */
   run(text: string): NftResult {
-    return this.#commit(text, "/dev/stdin", FOREIGN_PID);
+    return this.#commit(text, "/dev/stdin", EXTERNAL_PID);
   }
 
   /** Everything there is, as `nft -j list ruleset` prints it. */

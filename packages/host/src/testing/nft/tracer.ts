@@ -4,7 +4,7 @@ import { UPLINK } from "@turnout/conformance";
 import { inOrder } from "../../nft/hook-order.ts";
 import type { BaseHook, Chain, Ruleset, StepResult } from "./ruleset.ts";
 import type { Hook } from "./hooks.ts";
-import { FOREIGN_BIT } from "../foreign-mark.ts";
+import { EXTERNAL_BIT } from "../foreign-mark.ts";
 import { Walk } from "./walk.ts";
 import type { WalkHost } from "./walk.ts";
 
@@ -31,7 +31,7 @@ export function tracePacket(ruleset: Ruleset, packet: Packet, host: WalkHost): T
   const walk = new Walk(packet, host);
   const cameWith = walk.mark;
   const passed = passHooks(ruleset, walk, packet.link === "");
-  const isMarked = passed === "accept" && walk.hasLeft && walk.mark >>> 0 !== (cameWith | FOREIGN_BIT) >>> 0;
+  const isMarked = passed === "accept" && walk.hasLeft && walk.mark >>> 0 !== (cameWith | EXTERNAL_BIT) >>> 0;
   if (isMarked) walk.path.push(`somebody beyond postrouting: the mark is 0x${(walk.mark >>> 0).toString(16)}`);
   const fate = isMarked ? "drop" : passed;
   const { path } = walk;
