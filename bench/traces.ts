@@ -71,19 +71,19 @@ function* relist(shape: Shape): Iterable<TraceEvent> {
 function* rollingRestart(shape: Shape): Iterable<TraceEvent> {
   for (let index = 0; index < Math.min(RESTARTED, shape.services); index++) {
     let pods = (sliceObject(index, shape)["endpoints"] as readonly Raw[]).map((endpoint) => ({ ...endpoint }));
-    const told = (): TraceEvent => slice(index, { ...sliceObject(index, shape), endpoints: pods });
+    const reported = (): TraceEvent => slice(index, { ...sliceObject(index, shape), endpoints: pods });
     for (let pod = 0; pod < shape.endpoints; pod++) {
       const old = pods[0] ?? {};
       const address = `12.${index}.${pod}.1`;
       const comes = { ...old, addresses: [address], conditions: { ready: false, serving: false, terminating: false } };
       pods = [...pods, comes];
-      yield told();
+      yield reported();
       pods = [...pods.slice(0, -1), { ...comes, conditions: { ready: true, serving: true, terminating: false } }];
-      yield told();
+      yield reported();
       pods = [{ ...old, conditions: { ready: false, serving: true, terminating: true } }, ...pods.slice(1)];
-      yield told();
+      yield reported();
       pods = pods.slice(1);
-      yield told();
+      yield reported();
       for (let beat = 0; beat < HEARTBEATS; beat++) yield heartbeat((pod * HEARTBEATS + beat) % NODES, pod);
     }
   }

@@ -95,7 +95,7 @@ describe.each(["legacy", "nft"] as const)("iptables, %s variant", (variant) => {
     itIsTold?.("what somebody flushes or deletes comes back, and nothing else is touched", async () => {
       const service = await site.services.create({ endpoints: ["pod-1-1"] });
       const node = site.cluster.node("node1");
-      const told = listenTo(() => site.proxy("node1").backend.log());
+      const reported = listenTo(() => site.proxy("node1").backend.log());
       const comparisons = (): Promise<number> =>
         metricOf(site.proxy("node1"), "backend", "kubeproxy_sync_full_proxy_rules_duration_seconds_count");
       const compared = await comparisons();
@@ -103,7 +103,7 @@ describe.each(["legacy", "nft"] as const)("iptables, %s variant", (variant) => {
       // The table is everybody's, and what was put there concerns nobody.
       const foundNothing = async (): Promise<void> => {
         await expect.poll(comparisons, { timeout: REPAIR_MS }).toBeGreaterThan(compared);
-        expect(problems(told())).toEqual([]);
+        expect(problems(reported())).toEqual([]);
       };
       await foundNothing();
       const before = await save("node1");
@@ -118,7 +118,7 @@ describe.each(["legacy", "nft"] as const)("iptables, %s variant", (variant) => {
       await node.run("iptables-nft", ["-t", "nat", "-D", "KUBE-SERVICES", "1"]);
       await restored();
       const hasTold = async (): Promise<void> => {
-        await expect.poll(() => problems(told())).toContain("another program changed Turnout's objects; they were repaired");
+        await expect.poll(() => problems(reported())).toContain("another program changed Turnout's objects; they were repaired");
       };
       await hasTold();
       for (const table of ["mangle", "filter", "nat"])

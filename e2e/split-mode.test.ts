@@ -169,9 +169,9 @@ describe("node-state server and backend, two processes", needs("root", "ip", "nf
         site.meddler("node1").treat(peer);
         await site.meddler("node1").more(4);
         expect([name, await healthOf(first, "backend")]).toEqual([name, [200, 200]]);
-        const told = problems(lines()).length;
+        const reported = problems(lines()).length;
         // The connection that broke was one trouble; what came then may be one of another kind, and no more.
-        expect([name, told === 1 || told === 2, new Set(problems(lines()))]).toEqual([name, true, new Set([AWAY])]);
+        expect([name, reported === 1 || reported === 2, new Set(problems(lines()))]).toEqual([name, true, new Set([AWAY])]);
         expect([name, await writesOf(first), await rulesOf(first)]).toEqual([name, before, rules]);
         site.meddler("node1").treat();
         await says(lines, FOLLOWING);

@@ -78,7 +78,7 @@ async function measure(shape: Shape, variant: Variant, { runs, progress }: CaseC
 function rowOf({ shape, variant, runs }: IptablesData): readonly string[] {
   const cold = runs.map((run) => run.cold.totalMs);
   const reload = runs.map((run) => run.reload.ms);
-  const [changes, alone] = samplesOf(runs);
+  const [changes, standalone] = samplesOf(runs);
   const both = (samples: readonly number[]): string => `${timeText(median(samples))} / ${timeText(percentile(samples, 0.99))}`;
   return [
     shapeText(shape),
@@ -88,26 +88,26 @@ function rowOf({ shape, variant, runs }: IptablesData): readonly string[] {
     ratioText(median(cold) / median(reload)),
     String(changes.length),
     both(changes),
-    both(alone),
-    signedText(median(changes) - median(alone)),
+    both(standalone),
+    signedText(median(changes) - median(standalone)),
     String(Math.max(...runs.map(({ lines }) => lines))),
   ];
 }
 
 function targetsOf({ shape, variant, runs }: IptablesData): readonly Goal[] {
-  const [changes, alone] = samplesOf(runs);
-  const slower = median(changes) - median(alone);
+  const [changes, standalone] = samplesOf(runs);
+  const slower = median(changes) - median(standalone);
   return [
     {
       what: `one-endpoint change with iptables (${variant}) at ${shapeText(shape)}, p50`,
       wanted: `the tool alone + ${timeText(slowerMaxMs(shape))} at most`,
-      measured: `${timeText(median(alone))} ${slower < 0 ? "−" : "+"} ${timeText(Math.abs(slower))}`,
+      measured: `${timeText(median(standalone))} ${slower < 0 ? "−" : "+"} ${timeText(Math.abs(slower))}`,
       isMet: slower <= slowerMaxMs(shape),
     },
   ];
 }
 
-function samplesOf(runs: readonly IptablesRun[]): readonly [changes: readonly number[], alone: readonly number[]] {
+function samplesOf(runs: readonly IptablesRun[]): readonly [changes: readonly number[], standalone: readonly number[]] {
   return [runs.flatMap(({ changeMs }) => changeMs), runs.flatMap(({ bareMs }) => bareMs)];
 }
 

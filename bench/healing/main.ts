@@ -141,19 +141,19 @@ async function play(
   if (process.env["TURNOUT_HEALING_LOG"] !== undefined)
     for (const line of stage.log.slice(logged)) process.stderr.write(`${JSON.stringify(line)}\n`);
   const healedMs = wellSinceMs - startMs;
-  const told = await foreignChange(stage);
+  const reported = await externalChange(stage);
   const healed =
     healedMs >= HEAL_MAX_MS - WELL_MS ? `not within ${HEAL_MAX_MS / 1000} s` : hasFailed ? `${Math.round(healedMs)} ms` : "nothing failed";
-  return { healed, healedMs, who: told === undefined || told.atMs < startedMs ? "nobody was named" : told.who };
+  return { healed, healedMs, who: reported === undefined || reported.atMs < startedMs ? "nobody was named" : reported.who };
 }
 
 /** Who changed our rules last, as the proxy's status says. */
-async function foreignChange({ node }: HealingStage): Promise<{ readonly atMs: number; readonly who: string } | undefined> {
+async function externalChange({ node }: HealingStage): Promise<{ readonly atMs: number; readonly who: string } | undefined> {
   const { body } = await node.agent().get({ address: "127.0.0.1", port: 10249, path: "/turnout/status", timeoutMs: STATUS_MS });
   const { families } = JSON.parse(body) as {
-    readonly families: readonly { readonly foreignChange?: { readonly atMs: number; readonly who: string } }[];
+    readonly families: readonly { readonly externalChange?: { readonly atMs: number; readonly who: string } }[];
   };
-  return families[0]?.foreignChange;
+  return families[0]?.externalChange;
 }
 
 await runCommand({ name: "e2e:healing", usage: USAGE, read: asked, play: main });

@@ -13,9 +13,9 @@ const OF_TYPE: ReadonlySet<string> = new Set(["le", "quantile"]);
 export function metricFamilies(text: string): ReadonlyMap<string, MetricFamily> {
   const found = new Map<string, { type: string; help: string; labels: string[] }>();
   for (const line of text.split("\n")) {
-    const told = /^# (HELP|TYPE) (\S+) (.*)$/.exec(line);
-    if (told !== null) {
-      const [, what, name = "", value = ""] = told;
+    const reported = /^# (HELP|TYPE) (\S+) (.*)$/.exec(line);
+    if (reported !== null) {
+      const [, what, name = "", value = ""] = reported;
       const family = found.get(name) ?? { type: "", help: "", labels: [] };
       if (what === "TYPE") family.type = value;
       else family.help = value;

@@ -32,19 +32,19 @@ async function once(): Promise<number> {
   });
   const connection = openConnection(path);
   const welcomed = Promise.withResolvers<void>();
-  const told = Promise.withResolvers<number>();
+  const reported = Promise.withResolvers<number>();
   let families = 0;
   connection.session.once("connect", () => welcomed.resolve());
   openWatcher(connection, NODE_VIEW.nodeName, NODE_VIEW.settings, ({ full, set }) => {
     if (!full || set > 0) throw new Error("an empty cluster has something in it");
     families += 1;
-    if (families === 2) told.resolve(performance.now());
+    if (families === 2) reported.resolve(performance.now());
   });
   await welcomed.promise;
   while (server.stats.questions === 0) await new Promise((resolve) => setImmediate(resolve));
   const startMs = performance.now();
   await fillStore(store, { services: 0, endpoints: 1 });
-  const ms = (await told.promise) - startMs;
+  const ms = (await reported.promise) - startMs;
   connection.close();
   await server.close();
   await rm(directory, { recursive: true });

@@ -29,9 +29,9 @@ export async function relay({ behind, socket }: RelayParameters, harness: Harnes
   const server = await serveNodeState({ ...common, provider, listen: [`unix://${socket}`] });
   await harness.reached("serving");
   const shared = await memoryInUse();
-  const told = process.cpuUsage();
+  const reported = process.cpuUsage();
   await harness.reached("shared");
-  const { user, system } = process.cpuUsage(told);
+  const { user, system } = process.cpuUsage(reported);
   const all = await memoryInUse();
   await server.close();
   return { shared, all, tellingCpuMs: (user + system) / 1000 };

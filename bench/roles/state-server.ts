@@ -64,9 +64,9 @@ export async function stateServer(
   });
   await harness.reached("serving");
   const shared = await memoryInUse();
-  const told = process.cpuUsage();
+  const reported = process.cpuUsage();
   await harness.reached("shared");
-  const telling = process.cpuUsage(told);
+  const telling = process.cpuUsage(reported);
   const peakBytes = process.resourceUsage().maxRSS * 1024;
   const all = await memoryInUse();
   await harness.reached("all");

@@ -47,7 +47,7 @@ export async function watchers(parameters: WatchersParameters, harness: Harness)
   const names = Array.from({ length: parameters.watchers }, (_, index) => `n${parameters.nodes === "same" ? 0 : index}`);
   const startMs = monotonicMs();
   await crowd.open(names);
-  const toldMs = monotonicMs() - startMs;
+  const reportedMs = monotonicMs() - startMs;
   await harness.reached("told");
   const arrivalsMs: (readonly number[])[] = [];
   for (let change = 0; change < parameters.changes; change++) {
@@ -65,7 +65,7 @@ export async function watchers(parameters: WatchersParameters, harness: Harness)
     stormPerSecond = ((crowd.heard - heard) / (monotonicMs() - fromMs)) * 1000;
   }
   crowd.close();
-  return { startMs: toldMs, arrivalsMs, operationsMax, stormPerSecond };
+  return { startMs: reportedMs, arrivalsMs, operationsMax, stormPerSecond };
 }
 
 /** Watchers that are told things together. */
@@ -91,9 +91,9 @@ class Crowd {
 
   /** Open a watcher of each node; resolves when each has its state. */
   async open(nodes: readonly string[]): Promise<void> {
-    const told = this.#expect(nodes.length);
+    const reported = this.#expect(nodes.length);
     for (const node of nodes) this.#open(node);
-    if (nodes.length > 0) await told;
+    if (nodes.length > 0) await reported;
     this.operationsMax = 0;
   }
 

@@ -86,9 +86,9 @@ export async function rulesChanged(stage: ApiServerStage): Promise<string> {
   return await withEnd([turnout], async () => {
     await until("rules are in force", WAIT_MS, () => turnout.log().split("first sync done").length === 3);
     await nft("delete", "table", "ip", "turnout");
-    const told = (): Promise<readonly StoredEvent[]> => eventsOf(stage, "RulesChangedByOthers", turnoutNode);
-    await until("the event is there", WAIT_MS, async () => (await told()).length > 0);
-    const [event] = await told();
+    const reported = (): Promise<readonly StoredEvent[]> => eventsOf(stage, "RulesChangedByOthers", turnoutNode);
+    await until("the event is there", WAIT_MS, async () => (await reported()).length > 0);
+    const [event] = await reported();
     const { type, note = "" } = event ?? {};
     // Watching begins a moment after the first sync; until then it is not known who it was.
     const who =
@@ -132,7 +132,7 @@ export async function healthPortTaken(stage: ApiServerStage): Promise<string> {
 /** With `--bind-address-hard-fail` the process ends, and the event is there. */
 export async function hardFail(stage: ApiServerStage): Promise<string> {
   const { turnoutNode, kubeProxyNode } = stage;
-  const told: string[] = [];
+  const reported: string[] = [];
   for (const [port, reason] of [
     [HEALTHZ_PORT, "FailedToStartProxierHealthcheck"],
     [METRICS_PORT, "FailedToStartMetricServer"],
@@ -150,7 +150,7 @@ export async function hardFail(stage: ApiServerStage): Promise<string> {
       const ours = (await eventsOf(stage, reason, turnoutNode)).map(({ note }) => note);
       if (ours.length !== 1) throw new Error(`${ours.length} events ${reason}`);
       const written = (await eventsOf(stage, reason, kubeProxyNode)).length;
-      told.push(String(ours[0]));
+      reported.push(String(ours[0]));
       if (other === undefined) return;
       // kube-proxy does not wait until its event is written.
       const words = /err="(.*)"/.exec(
@@ -160,10 +160,10 @@ export async function hardFail(stage: ApiServerStage): Promise<string> {
           .findLast((line) => line.includes("listen tcp")) ?? "",
       )?.[1];
       if (words !== ours[0]) throw new Error(`Turnout: ${String(ours[0])}; kube-proxy: ${String(words)}`);
-      told.push(`  kube-proxy says the same, ended with ${String(theirs?.code)} and ${written} events`);
+      reported.push(`  kube-proxy says the same, ended with ${String(theirs?.code)} and ${written} events`);
     });
   }
-  return told.join("\n");
+  return reported.join("\n");
 }
 
 /** Without the right to write events there is one line, and everything else goes on. */

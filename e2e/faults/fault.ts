@@ -47,7 +47,7 @@ export interface Fault {
    */
   readonly connections?: "arrive" | "lost" | "mended" | "mended instead";
   /** Flags that the proxy has besides, meanwhile. */
-  readonly told?: readonly string[];
+  readonly extraFlags?: readonly string[];
   /** Of the kernel's own objects: the proxy is stopped (SIGSTOP) meanwhile, and not ended. */
   readonly isStopped?: true;
   /** A command that the answer has to give, or the beginning of one. */

@@ -335,7 +335,7 @@ function flagFaults({ fromPod, web }: Ground): readonly Fault[] {
       name: "asked without --service-metrics, with which the proxy runs, and nothing is wrong",
       culprits: [],
       ask: { ...fromPod, ...web, aloneWith: [] },
-      told: ["--service-metrics", "20"],
+      extraFlags: ["--service-metrics", "20"],
     },
     {
       name: "asked with another option of the backend than the proxy that runs",

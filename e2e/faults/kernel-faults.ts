@@ -34,23 +34,23 @@ export function kernelFaults(stage: FaultStage): readonly Fault[] {
 /** The proxy that wrote the rules is gone, and the command is told other flags. */
 function flagFaults({ fromPod, nft }: Ground): readonly Fault[] {
   const other = { culprits: ["other_flags"], ask: { ...fromPod, aloneWith: ["--node-name", "node1"] } } as const;
-  const alone = ["--node-name", "node1", ...FLAGS];
+  const standalone = ["--node-name", "node1", ...FLAGS];
   return [
     { ...other, name: "asked without the flags that the proxy had", backends: ["nft", "iptables", "ebpf"] },
     {
       ...other,
       name: "asked without --service-metrics, which the proxy had",
       backends: ["nft"],
-      ask: { ...fromPod, aloneWith: alone },
-      told: ["--service-metrics", "20"],
+      ask: { ...fromPod, aloneWith: standalone },
+      extraFlags: ["--service-metrics", "20"],
     },
     {
       name: "asked with --service-metrics, which the proxy had, and an element is deleted",
       backends: ["nft"],
       culprits: MISSING,
       names: "element ",
-      ask: { ...fromPod, aloneWith: [...alone, "--service-metrics", "1"] },
-      told: ["--service-metrics", "20"],
+      ask: { ...fromPod, aloneWith: [...standalone, "--service-metrics", "1"] },
+      extraFlags: ["--service-metrics", "20"],
       inject: nft(`delete element ip turnout services { ${fromPod.to} . tcp . ${fromPod.port} }`),
     },
     {
@@ -58,15 +58,15 @@ function flagFaults({ fromPod, nft }: Ground): readonly Fault[] {
       name: "asked without the option of the backend that the proxy had",
       backends: ["iptables"],
       names: "KUBE-SVC-",
-      ask: { ...fromPod, aloneWith: alone },
-      told: ["--backend-option", "endpoint-comments=false"],
+      ask: { ...fromPod, aloneWith: standalone },
+      extraFlags: ["--backend-option", "endpoint-comments=false"],
     },
     {
       ...other,
       name: "asked without the size of maps that the proxy had",
       backends: ["ebpf"],
-      ask: { ...fromPod, aloneWith: alone },
-      told: ["--backend-option", "max-services=1000"],
+      ask: { ...fromPod, aloneWith: standalone },
+      extraFlags: ["--backend-option", "max-services=1000"],
     },
   ];
 }

@@ -105,8 +105,8 @@ interface TriedAnswer {
 }
 
 /** Have the proxy run with other flags meanwhile. */
-async function whileTold<T>({ site, proxyFlags }: FaultStage, { told }: Fault, ask: () => Promise<T>): Promise<T> {
-  if (told === undefined) return await ask();
+async function whileTold<T>({ site, proxyFlags }: FaultStage, { extraFlags }: Fault, ask: () => Promise<T>): Promise<T> {
+  if (extraFlags === undefined) return await ask();
   const proxy = site.proxy("node1");
   const startWith = async (flags: readonly string[]): Promise<void> => {
     if (proxy.isRunning) await proxy.end("SIGKILL");
@@ -114,7 +114,7 @@ async function whileTold<T>({ site, proxyFlags }: FaultStage, { told }: Fault, a
     await site.waitForSync();
   };
   try {
-    await startWith([...proxyFlags, ...told]);
+    await startWith([...proxyFlags, ...extraFlags]);
     return await ask();
   } finally {
     await startWith(proxyFlags);

@@ -92,7 +92,7 @@ function stageOf(site: Site, services: FaultStage["services"], ran: string, flag
       const { from, to, port, protocol = "TCP", device, isProbed, aloneWith } = located(site, question);
       const target = `${to.includes(":") ? `[${to}]` : to}:${port}`;
       const source = ["--source", "kube", "--kubeconfig", site.kubeconfig, ...backendFlags(ran)];
-      const alone = [...source, "--node-name", "node1", ...flags];
+      const standalone = [...source, "--node-name", "node1", ...flags];
       const args = [
         "why",
         from,
@@ -103,7 +103,7 @@ function stageOf(site: Site, services: FaultStage["services"], ran: string, flag
         "json",
         ...(device === undefined ? [] : ["--in", device]),
         ...(isProbed === true ? ["--probe"] : []),
-        ...(aloneWith === undefined ? (isAlone ? alone : []) : [...source, ...aloneWith]),
+        ...(aloneWith === undefined ? (isAlone ? standalone : []) : [...source, ...aloneWith]),
       ];
       return parsed(await patiently(() => output(node1, TURNOUT, args)), question);
     },

@@ -27,11 +27,11 @@ function summary({ ran, findings }: FuzzOutcome): string {
 /** Play the targets, and save and tell what they do wrong. */
 async function play(placed: readonly PlacedTarget[], { targets, minutes, seed }: ReturnType<typeof asked>): Promise<boolean> {
   console.log(`seed ${seed}, ${targets.length} targets, ${minutes} minutes`);
-  let toldMs = Date.now();
+  let reportedMs = Date.now();
   const effort = { untilMs: Date.now() + minutes * 60_000 };
   const outcome = await fuzz({ repository: REPOSITORY, targets, seed, effort }, (news) => {
-    if (Date.now() - toldMs < REPORT_EVERY_MS) return;
-    toldMs = Date.now();
+    if (Date.now() - reportedMs < REPORT_EVERY_MS) return;
+    reportedMs = Date.now();
     console.log(summary(news));
   });
   for (const [name, { cases, kept }] of outcome.ran) console.log(`${name}: ${cases} cases, ${kept} inputs that reached new code`);

@@ -15,14 +15,14 @@ async function outcomes(names: readonly string[], lines: readonly string[], end:
     return end;
   };
   describeGuest({ command: ["true"], names, run, it: (name, test) => tests.set(name, test) });
-  const told: Record<string, string> = {};
+  const reported: Record<string, string> = {};
   for (const [name, test] of tests) {
-    told[name] = await test().then(
+    reported[name] = await test().then(
       () => "passed",
       (error: unknown) => (error as Error).message,
     );
   }
-  return told;
+  return reported;
 }
 
 it("gives each check the test of its name", async () => {
@@ -44,8 +44,8 @@ it("fails what is left with the guest's own error when that breaks", async () =>
 it.each(['{"name":"nobody"}', '{"name":"a"}', "no JSON", "[]", "null"])(
   "fails at the end for a report that nobody waits for: %s",
   async (line) => {
-    const told = await outcomes(["a"], ['{"name":"a"}', line], GOOD);
-    expect(told).toEqual({ a: "passed", [LAST]: `reported, but no check or not for the first time: ${line}` });
+    const reported = await outcomes(["a"], ['{"name":"a"}', line], GOOD);
+    expect(reported).toEqual({ a: "passed", [LAST]: `reported, but no check or not for the first time: ${line}` });
   },
 );
 

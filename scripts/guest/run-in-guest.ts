@@ -161,10 +161,10 @@ function outcomeOf(child: ChildProcess, options: GuestOptions): Promise<GuestRes
     collect(err, (chunk) => (text.stderr += chunk), options.onStderr);
     createInterface({ input: news })
       .on("line", (line) => {
-        const told = parseNews(line);
-        if (told.kind === "report") onReport?.(told.line);
-        else if (told.kind === "exit") end(told.code);
-        else if (told.kind !== "started") end(failure(...bootFailure(told, text.console)));
+        const reported = parseNews(line);
+        if (reported.kind === "report") onReport?.(reported.line);
+        else if (reported.kind === "exit") end(reported.code);
+        else if (reported.kind !== "started") end(failure(...bootFailure(reported, text.console)));
       })
       .on("error", (error) => end(failure("tool_failed", "reading a guest's news", error.message)));
     child.on("error", (error) => end(failure("tool_failed", "starting a guest", error.message)));
@@ -187,9 +187,9 @@ function collect(stream: Readable, keep: (chunk: string) => void, notify: ((chun
   });
 }
 
-function bootFailure(told: Extract<GuestNews, { kind: "unloaded" | "broken" }>, consoleText: string): [GuestErrorCode, string, string] {
-  if (told.kind === "broken") return ["tool_failed", "the guest could not be set up", tailOf(consoleText)];
-  return ["host_unsupported", `the guest's kernel can't load the modules ${told.modules.join(", ")}`, told.reason];
+function bootFailure(reported: Extract<GuestNews, { kind: "unloaded" | "broken" }>, consoleText: string): [GuestErrorCode, string, string] {
+  if (reported.kind === "broken") return ["tool_failed", "the guest could not be set up", tailOf(consoleText)];
+  return ["host_unsupported", `the guest's kernel can't load the modules ${reported.modules.join(", ")}`, reported.reason];
 }
 
 function tailOf(text: string): string {

@@ -9,12 +9,12 @@ const LINES = [
   "| `sync/` | the ledger | model, contract |",
   "| `testing/` | a toy | all but sync |",
 ];
-const told = (lines: readonly string[]): readonly string[] =>
+const reported = (lines: readonly string[]): readonly string[] =>
   checkRoomTables({ path: "A.md", text: [...HEAD, ...lines, "", "after"].join("\n") }, ROOMS).map(({ what }) => what);
 
 describe("tables of rooms", () => {
   it("that say what is checked pass", () => {
-    expect(told(LINES)).toEqual([]);
+    expect(reported(LINES)).toEqual([]);
   });
 
   it.each([
@@ -29,7 +29,7 @@ describe("tables of rooms", () => {
     ["a room that is none", 2, "| `sync/`, `loop/` | the ledger | model, contract |", "core/loop is no room"],
     ["a room that is missing", 2, "", "room core/sync is missing in the table"],
   ])("are complained of for %s", (_, index, line, what) => {
-    expect(told(LINES.with(index, line).filter((one) => one !== ""))).toEqual([what]);
+    expect(reported(LINES.with(index, line).filter((one) => one !== ""))).toEqual([what]);
   });
 });
 

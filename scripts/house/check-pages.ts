@@ -29,12 +29,12 @@ export function checkRoomTables({ path, text }: Page, rooms: Rooms): Finding[] {
       index + 2,
       lines.findIndex((one, at) => at > index && !one.startsWith("|")),
     );
-    const told = new Map(rows.flatMap(roomsOf));
+    const reported = new Map(rows.flatMap(roomsOf));
     const complain = (room: string, what: string): Finding => ({ rule: "pages", path, line: index + 1, subject: `${name}/${room}`, what });
-    const missing = Object.keys(own).filter((room) => !told.has(room));
+    const missing = Object.keys(own).filter((room) => !reported.has(room));
     return [
       ...missing.map((room) => complain(room, `room ${name}/${room} is missing in the table`)),
-      ...[...told].flatMap(([room, says]) => {
+      ...[...reported].flatMap(([room, says]) => {
         const has = own[room];
         if (has === undefined) return [complain(room, `${name}/${room} is no room`)];
         const allowed = allowedBy(

@@ -123,7 +123,7 @@ async function lookAt({ root, folder, tools, npm, build }: Scene, one: Packed): 
     const home = join(project.folder, "node_modules", name);
     const contents = await readContents(home);
     const { manifest } = contents;
-    const { alone, withPeers } = splitDoors(manifest);
+    const { standalone, withPeers } = splitDoors(manifest);
     const all = await installed(project);
     const bytes = await installedBytes(project);
     const checks = [
@@ -140,12 +140,12 @@ async function lookAt({ root, folder, tools, npm, build }: Scene, one: Packed): 
       })),
       await look(name, "licences", async () => ({ problems: licenceProblems(all) })),
     ];
-    if (alone.length > 0) {
+    if (standalone.length > 0) {
       checks.push(
         await look(name, "exports", () => lint(tools, npm, home)),
-        await look(name, "types", () => checkTypes(root, project, alone)),
+        await look(name, "types", () => checkTypes(root, project, standalone)),
         await look(name, "import", async () => {
-          const doors = await importDoors(project, alone);
+          const doors = await importDoors(project, standalone);
           return { problems: doors.filter(({ names }) => names === 0).map(({ door }) => `${door} exports nothing`) };
         }),
       );

@@ -92,9 +92,9 @@ export async function runCommands({ folder, npm }: Project, { bin = {}, version 
 }
 
 /** The doors that can be opened without a package's optional peers, and the others. */
-export function splitDoors(manifest: Manifest): { readonly alone: readonly string[]; readonly withPeers: readonly string[] } {
+export function splitDoors(manifest: Manifest): { readonly standalone: readonly string[]; readonly withPeers: readonly string[] } {
   const doors = doorsOf(manifest);
   const hasPeers = Object.keys(manifest.peerDependencies ?? {}).length > 0;
   const isForTests = (door: string): boolean => /\/testing(?:\/|$)/.test(door);
-  return { alone: doors.filter((door) => !hasPeers || !isForTests(door)), withPeers: hasPeers ? doors.filter(isForTests) : [] };
+  return { standalone: doors.filter((door) => !hasPeers || !isForTests(door)), withPeers: hasPeers ? doors.filter(isForTests) : [] };
 }

@@ -48,8 +48,8 @@ export async function startTraffic({ before }: KubeCluster, kubectl: Kubectl, im
   const outside = followedClient(before, `${bracketed(address.split(" ")[0] ?? "")}:${NODE_PORT}`);
   const pods = await podsOf(kubectl);
   const count = async (): Promise<ReadonlyMap<string, Tally>> => {
-    const told = await Promise.all(pods.map(async (pod) => [pod, lastTally(await kubectl(["logs", pod, "--tail=1"]), pod)] as const));
-    return new Map([...told, ["outside", outside.tally()]]);
+    const reported = await Promise.all(pods.map(async (pod) => [pod, lastTally(await kubectl(["logs", pod, "--tail=1"]), pod)] as const));
+    return new Map([...reported, ["outside", outside.tally()]]);
   };
   const tried = async (): Promise<number> => Math.min(...[...(await count()).values()].map((tally) => tally.tried));
   await until("all clients have begun", START_MS, async () => {

@@ -156,8 +156,8 @@ class FakeNetwork {
     return this.#changesAfter(this.#changes, signal);
   }
 
-  async *#changesAfter(told: number, signal: AbortSignal): AsyncIterable<void> {
-    let known = told;
+  async *#changesAfter(reported: number, signal: AbortSignal): AsyncIterable<void> {
+    let known = reported;
     while (!signal.aborted) {
       if (known === this.#changes) await this.#watchers.wait(signal);
       else {

@@ -17,7 +17,7 @@ export class Carriers {
   readonly #inForce = new Set<string>();
   readonly #refused = new Set<string>();
   /** Names of the devices that were told as carrying; undefined: nothing was told yet. */
-  #told: ReadonlySet<string> | undefined;
+  #reported: ReadonlySet<string> | undefined;
 
   constructor(log: Pick<Log, "info">) {
     this.#log = log;
@@ -87,18 +87,18 @@ export class Carriers {
         return this.nameOf(ifindex);
       }),
     );
-    const told = this.#told;
+    const reported = this.#reported;
     const [added, removed] = [
-      [...carrying].filter((name) => told?.has(name) !== true),
-      [...(told ?? [])].filter((name) => !carrying.has(name)),
+      [...carrying].filter((name) => reported?.has(name) !== true),
+      [...(reported ?? [])].filter((name) => !carrying.has(name)),
     ];
-    if (added.length + removed.length > 0 || (told === undefined && this.#devices.length > 0)) {
+    if (added.length + removed.length > 0 || (reported === undefined && this.#devices.length > 0)) {
       const without = this.#devices.flatMap(({ name }) => (carrying.has(name) ? [] : [name]));
-      if (told === undefined)
+      if (reported === undefined)
         this.#log.info("devices that carry programs for packets", { devices: listOf(added), without: listOf(without) });
       else this.#log.info("other devices carry programs for packets", { added: listOf(added), removed: listOf(removed) });
     }
-    this.#told = carrying;
+    this.#reported = carrying;
     const there = new Set(this.#devices.map(({ index }) => index));
     for (const index of this.#names.keys()) if (!there.has(index)) this.#names.delete(index);
   }

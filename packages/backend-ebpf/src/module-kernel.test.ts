@@ -82,7 +82,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
       isMuch: true,
       again: 0,
       changed: true,
-      alone: ANSWERED,
+      standalone: ANSWERED,
       errors: [],
       pinned: PINNED,
       // Whoever may write there can send traffic elsewhere.

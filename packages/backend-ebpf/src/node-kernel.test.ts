@@ -49,7 +49,7 @@ describe("a node that the module serves", NEEDS, () => {
         [count("connections", "plain:main/TCP", "IPv6")]: 3,
         [count("connections", "plain-udp:main/UDP", "IPv6")]: 3,
       },
-      alone: SERVED,
+      standalone: SERVED,
       again: 0,
       carriers: FOUND,
       tables: "table inet turnout-ebpf",
@@ -78,7 +78,7 @@ describe("a node that the module serves", NEEDS, () => {
       isFast: [true, true],
       after: FOUND,
       ofPods: carrying("cali1"),
-      told: [
+      reported: [
         { devices: "outside, pod, pods", without: "none" },
         { added: "late", removed: "none" },
         { added: "none", removed: "late" },

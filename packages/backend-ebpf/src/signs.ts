@@ -110,8 +110,8 @@ export function explainSigns(changes: SignChanges): string {
     if (kind === "pin") return now === undefined ? `the pin of ${name} is gone` : `${name} is pinned again`;
     return `${name} was detached or replaced`;
   });
-  const told = [...new Set(texts)];
-  return `${told.slice(0, 3).join(", ")}${told.length > 3 ? ` and ${told.length - 3} more` : ""}; the kernel does not tell by whom`;
+  const reported = [...new Set(texts)];
+  return `${reported.slice(0, 3).join(", ")}${reported.length > 3 ? ` and ${reported.length - 3} more` : ""}; the kernel does not tell by whom`;
 }
 
 /** Undefined: it went meanwhile, or is none. */

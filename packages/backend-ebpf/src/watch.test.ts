@@ -50,7 +50,7 @@ function worldOf(): EbpfWorld {
 
 /** All facts that are told, as they come. */
 function follow(raw: Parameters<typeof parseEbpfOptions>[0], some: Partial<Watched> = {}): EbpfFacts[] {
-  const told: EbpfFacts[] = [];
+  const reported: EbpfFacts[] = [];
   const signs = (signal: AbortSignal): readonly AsyncIterable<SignChanges>[] => [
     new SignWatch({ clock, look: () => attached }).follow(signal),
   ];
@@ -67,7 +67,7 @@ function follow(raw: Parameters<typeof parseEbpfOptions>[0], some: Partial<Watch
   };
   const run = async (): Promise<void> => {
     for await (const event of watchHost(parseEbpfOptions(raw), worldOf(), watched, stop.signal)) {
-      if (event.kind === "facts") told.push(event.facts);
+      if (event.kind === "facts") reported.push(event.facts);
       else {
         drifts.push(event.what);
         lefts.push(event.left);
@@ -75,12 +75,12 @@ function follow(raw: Parameters<typeof parseEbpfOptions>[0], some: Partial<Watch
     }
   };
   void run();
-  return told;
+  return reported;
 }
 
 describe("watching the host", () => {
   it("begins with the facts, tells of changed addresses, and of changed signs", async () => {
-    const told = follow({});
+    const reported = follow({});
     await flushPromises();
     const first = {
       addresses: { IPv4: ["172.18.0.1"], IPv6: [] },
@@ -91,16 +91,16 @@ describe("watching the host", () => {
       hasPackets: false,
       devices: [],
     };
-    expect(told).toEqual([first]);
+    expect(reported).toEqual([first]);
     netlink.setAddresses("IPv6", [{ ip: "fd00:18::1", link: "eth0", prefixLength: 32 }]);
     await flushPromises();
     const addresses = { IPv4: ["172.18.0.1"], IPv6: ["fd00:18::1"] };
-    expect(told.slice(1)).toEqual([{ ...first, addresses, addressesOfNoProxy: addresses }]);
+    expect(reported.slice(1)).toEqual([{ ...first, addresses, addressesOfNoProxy: addresses }]);
     await clock.advance(10_000);
-    expect(told.length).toBe(2);
+    expect(reported.length).toBe(2);
     attached = new Map();
     await clock.advance(200);
-    expect([told.length, drifts]).toEqual([2, ["link a undefined"]]);
+    expect([reported.length, drifts]).toEqual([2, ["link a undefined"]]);
     stop.abort();
     await flushPromises();
     expect(clock.sleeping).toBe(0);
@@ -108,14 +108,14 @@ describe("watching the host", () => {
 
   it("tells of devices that come and go, and of others' changes to the table of nft, of which alone is seen what is left", async () => {
     const echoes = new EchoCount();
-    const told = follow({}, { hasPackets: true, echoes });
+    const reported = follow({}, { hasPackets: true, echoes });
     await flushPromises();
     const device = { index: 2, name: "eth0", kind: "", master: undefined, isLoopback: false, isUp: true, hasCarrier: true };
     netlink.setDevices([device], { IPv4: [{ destination: "0.0.0.0/0", device: 2, hasGateway: true }] });
     await flushPromises();
     netlink.setDevices([]);
     await flushPromises();
-    expect(told.map(({ devices }) => devices.map(({ name, isWayOut }) => [name, isWayOut]))).toEqual([[], [["eth0", true]], []]);
+    expect(reported.map(({ devices }) => devices.map(({ name, isWayOut }) => [name, isWayOut]))).toEqual([[], [["eth0", true]], []]);
     echoes.expect();
     for (const tables of [["inet turnout-ebpf"], ["inet other"], ["inet turnout-ebpf"]])
       netlink.commitNft({ pid: 7, process: "nft", tables });
@@ -127,30 +127,30 @@ describe("watching the host", () => {
   });
 
   it("looks every five seconds for namespaces that are opted out, and takes one that is gone for none", async () => {
-    const told = follow({ "opt-out-namespaces": ["/run/netns/a", "/run/netns/b"], cgroup: "/elsewhere" });
+    const reported = follow({ "opt-out-namespaces": ["/run/netns/a", "/run/netns/b"], cgroup: "/elsewhere" });
     await flushPromises();
     namespaces.set("/run/netns/b", "22");
     await clock.advance(4_999);
-    expect(told.map(({ optedOut }) => optedOut)).toEqual([[]]);
+    expect(reported.map(({ optedOut }) => optedOut)).toEqual([[]]);
     await clock.advance(1);
     namespaces.set("/run/netns/a", "21");
     namespaces.delete("/run/netns/b");
     await clock.advance(5_000);
-    expect(told.map(({ optedOut }) => optedOut)).toEqual([[], ["22"], ["21"]]);
-    expect(told[0]?.cgroup).toBe("0");
+    expect(reported.map(({ optedOut }) => optedOut)).toEqual([[], ["22"], ["21"]]);
+    expect(reported[0]?.cgroup).toBe("0");
     stop.abort();
     await flushPromises();
   });
 
   it("looks once a minute whether packets can be served by now, and ends when they can", async () => {
     const asked: number[] = [];
-    const told = follow({}, { canServePackets: () => Promise.resolve(asked.push(clock.nowMs()) === 2) });
+    const reported = follow({}, { canServePackets: () => Promise.resolve(asked.push(clock.nowMs()) === 2) });
     await flushPromises();
     await clock.advance(200_000);
     expect(asked.map((ms) => ms - (asked[0] ?? 0))).toEqual([0, 60_000]);
-    const before = told.length;
+    const before = reported.length;
     netlink.setAddresses("IPv6", [{ ip: "fd00:18::1", link: "eth0", prefixLength: 64 }]);
     await flushPromises();
-    expect(told.length).toBe(before);
+    expect(reported.length).toBe(before);
   });
 });

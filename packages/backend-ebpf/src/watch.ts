@@ -74,7 +74,7 @@ export async function* watchHost(
       yield { kind: "facts", facts };
       if (tookMs >= LONG_MS) await clock.sleep(REST_MS, signal);
     } else {
-      const what = foreignChange(news.commit, echoes);
+      const what = externalChange(news.commit, echoes);
       if (what !== undefined) yield { kind: "drift", what, ...(news.commit.kind === "lost" ? {} : { left: await seeTable() }) };
     }
     news = await inbox.next(nextMs());
@@ -82,7 +82,7 @@ export async function* watchHost(
 }
 
 /** Say what another program did to our table, if this event tells so. */
-function foreignChange(event: NftEvent, echoes: EchoCount | undefined): string | undefined {
+function externalChange(event: NftEvent, echoes: EchoCount | undefined): string | undefined {
   if (event.kind === "lost") return "the ruleset of nft changed faster than the kernel could tell";
   if (!event.tables.includes(TABLE_OBJECT.key) || echoes?.consume() === true) return undefined;
   return `${event.process} (pid ${event.pid}) changed table ${TABLE_OBJECT.key}`;

@@ -18,7 +18,7 @@ let opened: Set<WrittenMap>;
 /** Names in the folder of links. */
 let links: string[];
 let stop: AbortController;
-let told: string[];
+let reported: string[];
 let watches: Watches;
 /** How often a link was looked at. */
 let linkLooks: number;
@@ -30,7 +30,7 @@ beforeEach(async () => {
   opened = new Set();
   links = ["turnout_conn4"];
   stop = new AbortController();
-  told = [];
+  reported = [];
   const endpoints = { read, memoryBytes: () => 96 } as unknown as BpfMap;
   const link = { info: () => ({ id: 1, programId: 2, kind: "cgroup", cgroupId: 3n, hook: "connect4" }), close: () => undefined };
   watches = new Watches({
@@ -70,7 +70,7 @@ async function* read(): AsyncGenerator<Elements> {
 }
 
 async function hear(all: AsyncIterable<SignChanges>): Promise<void> {
-  for await (const changes of all) told.push(...changes.keys());
+  for await (const changes of all) reported.push(...changes.keys());
 }
 
 describe("what a large map holds", () => {
@@ -78,10 +78,10 @@ describe("what a large map holds", () => {
     const before = reads;
     value = Buffer.alloc(value.length, 2);
     await clock.advance(2_000);
-    expect([reads - before, told]).toEqual([0, []]);
+    expect([reads - before, reported]).toEqual([0, []]);
     opened.add("endpoints");
     await clock.advance(200);
-    expect(told).toEqual([expect.stringMatching(/^content endpoints \d+$/)]);
+    expect(reported).toEqual([expect.stringMatching(/^content endpoints \d+$/)]);
   });
 
   it("is looked at for some seconds then, in a twentieth of a core, however often the map is opened", async () => {
@@ -111,7 +111,7 @@ it("a link's pin that is gone is told of once", async () => {
   links = [];
   await clock.advance(1_000);
   await flushPromises();
-  expect(told).toEqual(["pin turnout_conn4"]);
+  expect(reported).toEqual(["pin turnout_conn4"]);
 });
 
 it.each([

@@ -38,11 +38,11 @@ export async function canCount({ counterPackets }: CounterReader): Promise<boole
 /** Read the counters that are there as metrics of the whole host: both families' rules count in the same ones. */
 export async function counterMetrics(netlink: CounterReader): Promise<readonly BackendMetric[]> {
   if (!(await canCount(netlink))) return [];
-  const told: BackendMetric[] = [];
+  const reported: BackendMetric[] = [];
   for (const counter of ["invalid", "loopback"] as const) {
     const value = await netlink.counterPackets(COUNTERS[counter]);
     const [name, help] = METRICS[counter];
-    if (value !== undefined) told.push({ name, help: `[ALPHA] ${help}`, kind: "counter", isOfHost: true, value });
+    if (value !== undefined) reported.push({ name, help: `[ALPHA] ${help}`, kind: "counter", isOfHost: true, value });
   }
-  return told;
+  return reported;
 }

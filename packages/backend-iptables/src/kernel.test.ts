@@ -163,9 +163,9 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
     it("counts the rules in force and those it wrote", async () => {
       const proxy = await open(variant, "IPv4");
       const numbers = async (what: string): Promise<readonly (number | undefined)[]> => {
-        const told = (await proxy.backend.metrics?.()) ?? [];
+        const reported = (await proxy.backend.metrics?.()) ?? [];
         const name = `kubeproxy_sync_proxy_rules_iptables_${what}`;
-        return ["filter", "nat"].map((table) => told.find((one) => one.name === name && one.labels?.["table"] === table)?.value);
+        return ["filter", "nat"].map((table) => reported.find((one) => one.name === name && one.labels?.["table"] === table)?.value);
       };
       proxy.want(SHOWCASE);
       await proxy.sync();
@@ -276,10 +276,10 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
     programs.length = 0;
     const changes = names.map((name) => ({ table: "ip nat", verb: "deleted", kind: "rule", name, keys: [] }) as const);
     netlink.commitNft({ pid: 7, process: "iptables-nft", tables: ["ip nat"], changes });
-    const told = (await events?.next())?.value as Drift | undefined;
+    const reported = (await events?.next())?.value as Drift | undefined;
     stop.abort();
-    expect(told).toMatchObject({ kind: "drift", what: "iptables-nft (pid 7) changed table ip nat" });
-    if (told?.left !== undefined) proxy.ledger.trust(told.left);
+    expect(reported).toMatchObject({ kind: "drift", what: "iptables-nft (pid 7) changed table ip nat" });
+    if (reported?.left !== undefined) proxy.ledger.trust(reported.left);
     expect(await proxy.sync()).toBeGreaterThan(250);
     expect(programs.filter((file) => file.endsWith("-save"))).toEqual([]);
     expect(await kernelState(proxy)).toEqual(before);

@@ -3,11 +3,11 @@ import { iptablesMetrics } from "./numbers.ts";
 
 describe("iptablesMetrics", () => {
   it("names kube-proxy's numbers as kube-proxy does, and tells waiting in seconds", () => {
-    const told = iptablesMetrics(
+    const reported = iptablesMetrics(
       { failures: 3, partialFailures: 1, total: { filter: 20, nat: 40 }, last: { filter: 2, nat: 4 } },
       { count: 2, totalMs: 1_500 },
     );
-    const values = told.map(({ name, labels = {}, kind, value }) => [name, labels["table"] ?? "", kind, value].join(" "));
+    const values = reported.map(({ name, labels = {}, kind, value }) => [name, labels["table"] ?? "", kind, value].join(" "));
     expect(values).toEqual([
       "kubeproxy_sync_proxy_rules_iptables_restore_failures_total  counter 3",
       "kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total  counter 1",

@@ -192,8 +192,8 @@ export function explainSigns(changes: SignChanges): string {
             : sign;
     return `${what} (${number(now)} instead of ${number(before)})`;
   });
-  const told = [...new Set(texts.filter((text) => text !== undefined))];
-  return `somebody changed ${told.slice(0, 4).join(", ")}${told.length > 4 ? ` and ${told.length - 4} more` : ""}; the kernel does not tell by whom`;
+  const reported = [...new Set(texts.filter((text) => text !== undefined))];
+  return `somebody changed ${reported.slice(0, 4).join(", ")}${reported.length > 4 ? ` and ${reported.length - 4} more` : ""}; the kernel does not tell by whom`;
 }
 
 /** Say which of our tables somebody else's commit touched, if it touched chains of ours. Pure. */

@@ -41,11 +41,11 @@ async function follow(events: AsyncIterable<HostEvent<IpvsFacts>> | undefined): 
 /** What is believed of what was seen, once it is mended and everything is as it was. */
 async function mended(): Promise<readonly string[]> {
   const own = await proxy.backend.observe(stop.signal);
-  const believed = lefts.splice(0).flatMap((left) => proxy.ledger.trust(left));
+  const trusted = lefts.splice(0).flatMap((left) => proxy.ledger.trust(left));
   expect(proxy.ledger.differencesTo(own)).toEqual([]);
   await proxy.sync(cart(["10.1.1.1", "10.1.1.2"]));
   await host.advance(1_000);
-  return believed.map(({ id, fate }) => `${fate} ${id}`);
+  return trusted.map(({ id, fate }) => `${fate} ${id}`);
 }
 
 describe("watching the host", () => {

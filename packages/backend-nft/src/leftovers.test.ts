@@ -27,17 +27,17 @@ test("what somebody does after kube-proxy's table was removed is told, also the 
   const put = backend.skeleton({ node: stateOf([], "IPv4").node, host: FACTS }).map((after) => ({ after }));
   await backend.observe(stop.signal);
   await backend.apply(backend.plan({ put, remove: [], lingering: [], nowMs: 0 }), stop.signal);
-  const told: string[] = [];
+  const reported: string[] = [];
   const watching = (async (): Promise<void> => {
-    for await (const event of backend.watch?.(stop.signal) ?? []) if (event.kind === "drift") told.push(event.what);
+    for await (const event of backend.watch?.(stop.signal) ?? []) if (event.kind === "drift") reported.push(event.what);
   })();
   await host.advance(1_000);
   for (const { remove } of (await backend.leftovers?.(true, stop.signal)) ?? []) await remove(stop.signal);
   await host.advance(1_000);
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
   expect(host.nft("flush chain ip turnout nat-prerouting\n")).toMatchObject({ isDone: true });
   await host.advance(1_000);
-  expect(told).toHaveLength(1);
+  expect(reported).toHaveLength(1);
   stop.abort();
   await watching;
 });

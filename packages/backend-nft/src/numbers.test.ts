@@ -20,7 +20,7 @@ it("a plan of which a transaction fails is counted, by kube-proxy's name", async
   const plan = backend.plan({ put, remove: [], lingering: [], nowMs: 0 });
   const name = "kubeproxy_sync_proxy_rules_nftables_sync_failures_total";
   const failures = async (): Promise<readonly unknown[]> =>
-    ((await backend.metrics?.()) ?? []).filter((told) => told.name === name).map(({ kind, value }) => [name, kind, value]);
+    ((await backend.metrics?.()) ?? []).filter((reported) => reported.name === name).map(({ kind, value }) => [name, kind, value]);
   expect(await failures()).toEqual([[name, "counter", 0]]);
   host.setFault({ when: "before", afterChanges: 0 });
   await expect(backend.apply(plan, signal)).rejects.toMatchObject({ code: "tool_failed" });

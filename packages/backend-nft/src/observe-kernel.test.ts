@@ -125,8 +125,8 @@ describe("what is read of a real kernel's table is what nft lists", needs("root"
       // For who is told otherwise it is another table, and whole.
       const others = await nftModule.open(nftModule.parseOptions({ counters: !counters }), world, signal);
       const layout: NftObject = { kind: "table", key: "layout", value: layoutName(!counters) };
-      const told = new Map([["table layout", { ...layout, value: layoutName(counters) }]]);
-      expect((await others.family(family).observe(signal))?.objects).toEqual(told);
+      const reported = new Map([["table layout", { ...layout, value: layoutName(counters) }]]);
+      expect((await others.family(family).observe(signal))?.objects).toEqual(reported);
       await others.close(signal);
       await nft(`delete chain ${table} layout-${layoutName(counters)}`);
       expect(contentOf(await observe())).toEqual([JSON.stringify(["table", "layout", "another"])]);

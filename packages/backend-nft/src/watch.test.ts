@@ -32,7 +32,7 @@ describe("watchHost", () => {
   const commitForeign = (tables: readonly string[]): void => netlink.commitNft({ pid: 666, process: "firewalld", tables });
 
   /** Start watching, then act; resolves to what was told after the facts it begins with, until the address change that ends it. */
-  const told = async (mark: CommitMark | undefined, act: () => void | Promise<void>): Promise<readonly HostEvent<NftFacts>[]> => {
+  const reported = async (mark: CommitMark | undefined, act: () => void | Promise<void>): Promise<readonly HostEvent<NftFacts>[]> => {
     const clock = new TestClock(0);
     const events: HostEvent<NftFacts>[] = [];
     const ended = (async (): Promise<void> => {
@@ -71,22 +71,22 @@ describe("watchHost", () => {
   });
 
   it("does not take our own commits for somebody else's", async () => {
-    expect(kinds(await told(undefined, commitOurs))).toEqual(["facts"]);
+    expect(kinds(await reported(undefined, commitOurs))).toEqual(["facts"]);
   });
 
   it("names who changed our table", async () => {
-    const events = await told(undefined, () => commitForeign(OURS));
+    const events = await reported(undefined, () => commitForeign(OURS));
     expect(events[0]).toEqual({ kind: "drift", what: "firewalld (pid 666) changed table ip turnout" });
   });
 
   it("is not concerned with other tables", async () => {
-    expect(kinds(await told(undefined, () => commitForeign(["ip nat", "ip6 turnout"])))).toEqual(["facts"]);
+    expect(kinds(await reported(undefined, () => commitForeign(["ip nat", "ip6 turnout"])))).toEqual(["facts"]);
   });
 
   it("does not take a commit of ours for somebody else's that was under way while more was told than could be kept", async () => {
     const mark = await own.mark(netlink);
     const { promise: done, resolve: finish } = Promise.withResolvers<void>();
-    const events = await told(mark, async () => {
+    const events = await reported(mark, async () => {
       const underWay = echoes.during(() => own.during(1, () => done));
       for (let count = 0; count < 2_000; count++) commitOurs();
       await new Promise((resolve) => setTimeout(resolve, 0));
@@ -130,7 +130,7 @@ describe("watchHost", () => {
 
   it("still tells of others after that", async () => {
     const mark = await own.mark(netlink);
-    const events = await told(mark, async () => {
+    const events = await reported(mark, async () => {
       for (let count = 0; count < 2_000; count++) commitOurs();
       await new Promise((resolve) => setTimeout(resolve, 0));
       commitForeign(OURS);
@@ -156,12 +156,12 @@ describe("watchHost", () => {
     const mark = await own.mark(netlink);
     commitOurs();
     commitForeign(OURS);
-    expect(kinds(await told(mark, () => undefined))).toEqual(["drift", "facts"]);
+    expect(kinds(await reported(mark, () => undefined))).toEqual(["drift", "facts"]);
   });
 
   it("says nothing when only we committed in between", async () => {
     const mark = await own.mark(netlink);
     commitOurs();
-    expect(kinds(await told(mark, () => undefined))).toEqual(["facts"]);
+    expect(kinds(await reported(mark, () => undefined))).toEqual(["facts"]);
   });
 });

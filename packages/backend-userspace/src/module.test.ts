@@ -224,13 +224,13 @@ describe("what somebody else does", () => {
       value: { kind: "drift", what: "addresses on turnout0 were changed; the kernel does not tell by whom" },
     });
     proxy.host.sockets.fail({ ip: "10.96.0.20", port: 80 }, new Error("EBADF"));
-    const told: string[] = [];
+    const reported: string[] = [];
     // The addresses are told of again while nobody mends them.
-    while (!told.includes("listener TCP 10.96.0.20:80 failed; the kernel does not tell whether by another program")) {
+    while (!reported.includes("listener TCP 10.96.0.20:80 failed; the kernel does not tell whether by another program")) {
       const { value } = (await events!.next()) as IteratorYieldResult<HostEvent<UserspaceFacts>>;
-      told.push(value.kind === "drift" ? value.what : value.kind);
+      reported.push(value.kind === "drift" ? value.what : value.kind);
     }
-    expect(told).not.toContain("facts");
+    expect(reported).not.toContain("facts");
     expect([...((await proxy.backend.observe(signal))?.objects.keys() ?? [])]).not.toContain("listener TCP 10.96.0.20:80");
     stop.abort();
   });

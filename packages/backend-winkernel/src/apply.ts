@@ -3,7 +3,7 @@ import type { Clock, IPFamily, Log, Observed, Outcome, Plan, Turn } from "@turno
 import { BalancerWriter } from "./applying/balancers.ts";
 import { EndpointWriter, HalfDone } from "./applying/endpoints.ts";
 import type { HnsClient } from "./hns/client.ts";
-import { isHnsError, told } from "./hns/error.ts";
+import { isHnsError, reported } from "./hns/error.ts";
 import type { WinkernelObject } from "./objects.ts";
 import { HnsView, keyOf } from "./view.ts";
 import { readView } from "./observe.ts";
@@ -76,7 +76,7 @@ export class Applier {
     } catch (error) {
       const isUnknown = error instanceof HalfDone || isHnsError(error, "down", "denied") || signal.aborted;
       if (isUnknown) this.#view = undefined;
-      const operating = told(error instanceof HalfDone ? error.cause : error, `HNS can't ${step.do} it`, object);
+      const operating = reported(error instanceof HalfDone ? error.cause : error, `HNS can't ${step.do} it`, object);
       if (isUnknown || !ProxyError.is(operating) || operating.code === "timed_out" || operating.code === "tool_missing") throw operating;
       return operating;
     }

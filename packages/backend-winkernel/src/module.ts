@@ -18,7 +18,7 @@ import { ProxyError } from "@turnout/core/backend";
 import { Applier } from "./apply.ts";
 import type { WinkernelFacts } from "./facts.ts";
 import { HnsClient } from "./hns/client.ts";
-import { told } from "./hns/error.ts";
+import { reported } from "./hns/error.ts";
 import { familyOfAddress } from "./objects.ts";
 import type { WinkernelObject } from "./objects.ts";
 import { WINKERNEL_OPTIONS, parseWinkernelOptions } from "./options.ts";
@@ -89,7 +89,7 @@ async function isHnsThere({ hns }: WinkernelWorld, signal: AbortSignal): Promise
     return true;
   } catch (error) {
     if (ProxyError.is(error, "tool_missing")) return false;
-    throw told(error, "HNS can't be asked", "its version");
+    throw reported(error, "HNS can't be asked", "its version");
   }
 }
 

@@ -2,7 +2,7 @@ import { ProxyError } from "@turnout/core/backend";
 import type { Capabilities, HostReport, IPFamily } from "@turnout/core/backend";
 import type { NetworkKind, WinkernelFacts } from "./facts.ts";
 import { HnsClient } from "./hns/client.ts";
-import { told } from "./hns/error.ts";
+import { reported } from "./hns/error.ts";
 import type { HnsNetwork, HnsVersion } from "./hns/replies.ts";
 import { hasFeature } from "./hns/version.ts";
 import type { WinkernelOptions } from "./options.ts";
@@ -38,7 +38,7 @@ async function asked<T>(ask: () => Promise<T>, what: string): Promise<T> {
   try {
     return await ask();
   } catch (error) {
-    throw told(error, "HNS can't be asked", what);
+    throw reported(error, "HNS can't be asked", what);
   }
 }
 

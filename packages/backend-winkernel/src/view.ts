@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core/backend";
 import type { IPFamily, Protocol } from "@turnout/core/backend";
 import type { HnsClient } from "./hns/client.ts";
-import { told } from "./hns/error.ts";
+import { reported } from "./hns/error.ts";
 import { LB_FLAG, PROTOCOL_NUMBER } from "./hns/flags.ts";
 import type { HnsEndpoint, HnsLoadBalancer, HnsNetwork } from "./hns/replies.ts";
 import { familyOfAddress, frontendKey } from "./objects.ts";
@@ -46,7 +46,7 @@ export class HnsView {
       const balancers = await client.loadBalancers(signal);
       return new HnsView(network, family, await client.endpoints(signal), balancers);
     } catch (error) {
-      throw told(error, "HNS can't be asked", "its endpoints and load balancers");
+      throw reported(error, "HNS can't be asked", "its endpoints and load balancers");
     }
   }
 

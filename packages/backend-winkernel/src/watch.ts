@@ -13,12 +13,12 @@ export async function* watchHost(
   world: WinkernelWorld,
   signal: AbortSignal,
 ): AsyncIterable<HostEvent<WinkernelFacts>> {
-  let told = "";
+  let reported = "";
   while (!signal.aborted) {
     const facts = await readFacts(options, world, signal);
     const text = JSON.stringify(facts);
-    if (text !== told) yield { kind: "facts", facts };
-    told = text;
+    if (text !== reported) yield { kind: "facts", facts };
+    reported = text;
     await world.clock.sleep(LOOK_MS, signal);
   }
 }

@@ -206,7 +206,7 @@ describe(
   "turnout doctor",
   { ...needs("root", "netns", "ip", "sysctl", "nft>=1.0.1", "iptables-nft>=1.8.0", "iptables-legacy"), timeout: 120_000 },
   () => {
-    let told: ReadonlyMap<string, Told>;
+    let reported: ReadonlyMap<string, Told>;
     beforeAll(async () => {
       const node = `${process.execPath} --conditions=@turnout/source --disable-warning=ExperimentalWarning ${CHILD}`;
       const child = spawn("unshare", ["-n", "sh", "-ec", `${HOST}; exec ${node}`], { stdio: ["pipe", "pipe", "inherit"] });
@@ -214,11 +214,11 @@ describe(
       child.stdin.end(JSON.stringify(CASES));
       const out = await text(child.stdout);
       await closed;
-      told = new Map((JSON.parse(out) as readonly Told[]).map((one) => [one.name, one]));
+      reported = new Map((JSON.parse(out) as readonly Told[]).map((one) => [one.name, one]));
     }, 120_000);
 
     test.each(CASES)("$name", ({ name, finds }) => {
-      const { code, out } = told.get(name) ?? { code: -1, out: "{}" };
+      const { code, out } = reported.get(name) ?? { code: -1, out: "{}" };
       const { findings } = JSON.parse(out) as Diagnosis;
       const serious = findings.filter(({ severity }) => severity !== "note");
       expect(Object.fromEntries(serious.map(({ severity, id, because }) => [`${severity} ${id}`, because]))).toEqual(
@@ -228,12 +228,12 @@ describe(
     });
 
     test("prints a foreign rule as nft does", () => {
-      const { findings } = JSON.parse(told.get("a foreign chain that drops one port")?.out ?? "{}") as Diagnosis;
+      const { findings } = JSON.parse(reported.get("a foreign chain that drops one port")?.out ?? "{}") as Diagnosis;
       expect(findings.find(({ id }) => id === "drops-some")?.because).toBe("table ip mine, chain gate: tcp dport 23 drop");
     });
 
     test("says it on one screen, with what mends it and who else writes rules", () => {
-      const { out } = told.get("what a kube-proxy left beside a table of Turnout's") ?? { out: "{}" };
+      const { out } = reported.get("what a kube-proxy left beside a table of Turnout's") ?? { out: "{}" };
       const shown = diagnosisText(JSON.parse(out) as Diagnosis);
       expect(shown.split("\n").length).toBeLessThan(30);
       expect(shown).toMatch(

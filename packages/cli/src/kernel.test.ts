@@ -133,13 +133,17 @@ describe("the command on a real kernel", needs("root", "netns", "nft", "ip", "ip
       grep "another program" log`);
     expect(outcome).toMatchObject({ code: 0 });
     const [exit, ...lines] = outcome.out.trimEnd().split("\n");
-    const told = lines.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>);
+    const reported = lines.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>);
     expect(exit).toBe("exit 0");
-    expect(told.map(({ msg }) => msg)).toEqual([
+    expect(reported.map(({ msg }) => msg)).toEqual([
       ...Array.from({ length: 3 }, () => "another program changed Turnout's objects; they were repaired"),
       "another program keeps changing Turnout's objects; they are repaired in at most a tenth of the time",
     ]);
-    expect(told[3]).toMatchObject({ family: "IPv4", times: 3, what: expect.stringMatching(/^nft \(pid \d+\).*; nft \(pid/) as unknown });
-    expect(told[3]?.["last"]).toMatch(/^nft \(pid \d+\) changed table ip turnout: changed chain nat-prerouting /);
+    expect(reported[3]).toMatchObject({
+      family: "IPv4",
+      times: 3,
+      what: expect.stringMatching(/^nft \(pid \d+\).*; nft \(pid/) as unknown,
+    });
+    expect(reported[3]?.["last"]).toMatch(/^nft \(pid \d+\) changed table ip turnout: changed chain nat-prerouting /);
   });
 });

@@ -95,13 +95,13 @@ it("a daemon that ends because a port is taken tells of it first", async () => {
   const own = ["--healthz-bind-address", address, "--metrics-bind-address", address, "--bind-address-hard-fail"];
   const { code } = await env.run("run", "--backend", "./toy.mjs", "--kubeconfig", kubeconfig, ...own);
   expect(code).toBe(1);
-  const told = api.objects("Event").map(({ reason, regarding, note }) => [reason, (regarding as { kind: string }).kind, note]);
-  expect(told).toContainEqual([
+  const reported = api.objects("Event").map(({ reason, regarding, note }) => [reason, (regarding as { kind: string }).kind, note]);
+  expect(reported).toContainEqual([
     "FailedToStartProxierHealthcheck",
     "Node",
     `healthz server failed: failed to start proxy healthz on ${address}: listen tcp ${address}: bind: address already in use`,
   ]);
-  expect(told).toContainEqual(["FailedToStartMetricServer", "Node", `listen tcp ${address}: bind: address already in use`]);
+  expect(reported).toContainEqual(["FailedToStartMetricServer", "Node", `listen tcp ${address}: bind: address already in use`]);
 });
 
 it.each([

@@ -160,9 +160,9 @@ describe("a node-state server in another process", () => {
       'turnout_object_changes_total{kind="Service"}': 1,
       'turnout_object_issues_total{kind="Service"}': 0,
     };
-    const told = new Map(text.split("\n").map((line) => line.split(/ (?=[^ ]*$)/) as [string, string]));
-    expect(Object.fromEntries(Object.keys(counts).map((name) => [name, Number(told.get(name))]))).toEqual(counts);
-    expect(Number(told.get("turnout_api_sent_bytes_total"))).toBeGreaterThan(100);
+    const reported = new Map(text.split("\n").map((line) => line.split(/ (?=[^ ]*$)/) as [string, string]));
+    expect(Object.fromEntries(Object.keys(counts).map((name) => [name, Number(reported.get(name))]))).toEqual(counts);
+    expect(Number(reported.get("turnout_api_sent_bytes_total"))).toBeGreaterThan(100);
     const asked = await node.run("status", "--address", `127.0.0.1:${metrics}`);
     expect(asked.out).toMatch(/^node-state server: healthy\n(?:.*\n)+API objects: Service 1, EndpointSlice 1, Node 1, ServiceCIDR 0\n/);
     expect(text).toContain("process_resident_memory_bytes ");

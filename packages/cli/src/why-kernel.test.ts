@@ -21,10 +21,15 @@ const RUN =
 const FLAGS = "--source file:cart.yaml --backend nft --node-name node1 --service-metrics 5";
 
 describe("a proxy that somebody stopped", { ...needs("root", "netns", "nft>=1.0.1", "ip"), timeout: 120_000 }, () => {
-  const told: Record<string, string> = {};
+  const reported: Record<string, string> = {};
 
   beforeAll(async () => {
-    const asked = { why: "why 10.1.1.9 10.96.0.10:80", alone: `why 10.1.1.9 10.96.0.10:80 ${FLAGS}`, status: "status", doctor: "doctor" };
+    const asked = {
+      why: "why 10.1.1.9 10.96.0.10:80",
+      standalone: `why 10.1.1.9 10.96.0.10:80 ${FLAGS}`,
+      status: "status",
+      doctor: "doctor",
+    };
     const script = `$T run ${FLAGS} ${RUN} & P=$!
       until $T status >/dev/null 2>&1; do kill -0 $P || exit 9; sleep 0.2; done
       kill -STOP $P
@@ -35,27 +40,27 @@ describe("a proxy that somebody stopped", { ...needs("root", "netns", "nft>=1.0.
     const { out } = await scriptInNamespace(directory, script);
     for (const [, name = "", text = ""] of out.matchAll(/^== (\w+ \d+)\n([^]*?)(?=^== |$(?![^]))/gm)) {
       const [what = "", pid = ""] = name.split(" ");
-      told[what] = text.replaceAll(pid, "PID");
+      reported[what] = text.replaceAll(pid, "PID");
     }
   });
 
   it("is named with what has it go on, and with the whole command that asks without it", () => {
-    expect(told["why"]).toBe(
+    expect(reported["why"]).toBe(
       "turnout: [timed_out] the proxy accepts connections and does not answer: its process is stopped (pid PID, state T): 127.0.0.1:10249: kill -CONT PID has it go on; until then no change of a Service or endpoint comes into force. turnout doctor says more. To ask without it: turnout why 10.1.1.9 10.96.0.10:80 --source file:cart.yaml --backend nft --node-name node1 --service-metrics 5\n",
     );
-    expect(told["status"]).toMatch(/its process is stopped \(pid PID, state T\)/);
+    expect(reported["status"]).toMatch(/its process is stopped \(pid PID, state T\)/);
   });
 
   it("is named once where everything is read without it, and rules that are whole with these flags are said to be", () => {
-    expect(told["alone"]).toMatch(/complete, as the flags of this command make them \(\d+ checked\)/);
-    expect(told["alone"]).toMatch(/^culprit: the proxy is stopped \(SIGSTOP\), pid PID/m);
-    expect(told["alone"]).not.toContain("accepts connections");
+    expect(reported["standalone"]).toMatch(/complete, as the flags of this command make them \(\d+ checked\)/);
+    expect(reported["standalone"]).toMatch(/^culprit: the proxy is stopped \(SIGSTOP\), pid PID/m);
+    expect(reported["standalone"]).not.toContain("accepts connections");
   });
 
   it("is in one state", () => {
-    expect(told["doctor"]).toMatch(/^FAULT {2}Turnout is stopped/m);
-    expect(told["doctor"]).toMatch(/^rules by +Turnout \(stopped; /m);
-    expect(told["doctor"]).not.toContain("running");
+    expect(reported["doctor"]).toMatch(/^FAULT {2}Turnout is stopped/m);
+    expect(reported["doctor"]).toMatch(/^rules by +Turnout \(stopped; /m);
+    expect(reported["doctor"]).not.toContain("running");
   });
 });
 

@@ -59,7 +59,7 @@ describe(
   { ...needs("root", "netns", "nft>=1.0.1", "iptables-nft", "ip", "nsenter"), timeout: 120_000 },
   () => {
     let directory: string;
-    let told: ReadonlyMap<string, Told>;
+    let reported: ReadonlyMap<string, Told>;
 
     beforeAll(async () => {
       directory = await mkdtemp(join(tmpdir(), "turnout-why-"));
@@ -79,7 +79,7 @@ describe(
       kill $P $SERVER $POD; wait`;
       const { out } = await scriptInNamespace(directory, script);
       const parts = [...out.matchAll(/^== (\w+) (\w+)\n([^]*?)(?=^== |$(?![^]))/gm)];
-      told = new Map(
+      reported = new Map(
         Object.keys(CASES).map((name) => [
           name,
           Object.fromEntries(parts.filter(([, of]) => of === name).map(([, , what = "", text = ""]) => [what, text.trim()])) as Told,
@@ -89,7 +89,7 @@ describe(
 
     afterAll(() => rm(directory, { recursive: true }));
 
-    const of = (name: keyof typeof CASES): Told => told.get(name) ?? { curl: "", why: "", doctor: "" };
+    const of = (name: keyof typeof CASES): Told => reported.get(name) ?? { curl: "", why: "", doctor: "" };
 
     it("has both connections told, and is named as the backend in use", () => {
       const { curl, why, doctor } = of("whole");

@@ -52,7 +52,7 @@ function showStatus(status) {
   const from = source === undefined ? "" : `, source ${source}`;
   at("about").textContent = `${version}, backend ${backend}${from}; running for ${age(nowMs - status.startedMs)}; ${clock(nowMs)} UTC`;
   at("families").replaceChildren(...families.map((family) => familyRow(family, nowMs)));
-  at("troubles").replaceChildren(...troublesOf(status));
+  at("troubles").replaceChildren(...problemsOf(status));
   showCounted(families);
 }
 
@@ -64,15 +64,15 @@ function showHealth(isGood, text) {
   health.className = isGood ? "good" : "bad";
 }
 
-function familyRow({ family, services, rows, rowsWithoutEndpoints, objects, inForceSinceMs, lastSyncMs, latency }, nowMs) {
+function familyRow({ family, services, rows, rowsWithoutEndpoints, objects, appliedSinceMs, lastSyncMs, latency }, nowMs) {
   const counts = [services, rows, rowsWithoutEndpoints, objects].map((count) => make("td", { className: "number" }, number(count)));
-  const since = inForceSinceMs === undefined ? "not yet" : `${clock(inForceSinceMs)} UTC`;
+  const since = appliedSinceMs === undefined ? "not yet" : `${clock(appliedSinceMs)} UTC`;
   const last = lastSyncMs === undefined ? "never" : `${age(nowMs - lastSyncMs)} ago`;
   const took = latency === undefined ? "none yet" : `${latency.p50Ms.toFixed(1)} / ${latency.p99Ms.toFixed(1)} ms`;
   return make("tr", {}, make("th", { scope: "row" }, family), ...counts, ...[since, last, took].map((text) => make("td", {}, text)));
 }
 
-function troublesOf({ families, issues, sourceTroubles, nowMs }) {
+function problemsOf({ families, issues, sourceTroubles, nowMs }) {
   const blocks = [];
   const block = (title, lines, count) => {
     if (lines.length === 0) return;
@@ -83,7 +83,7 @@ function troublesOf({ families, issues, sourceTroubles, nowMs }) {
   };
   const parts = Object.entries(sourceTroubles).map(([part, trouble]) => `${part}: ${trouble}`);
   block("The source is not followed; rules stay as they are", parts, parts.length);
-  for (const { family, waiting, refused, foreignChange } of families) {
+  for (const { family, waiting, refused, externalChange } of families) {
     if (waiting !== undefined) {
       const since = `since ${clock(waiting.sinceMs)} UTC (${age(nowMs - waiting.sinceMs)})`;
       block(
@@ -96,8 +96,8 @@ function troublesOf({ families, issues, sourceTroubles, nowMs }) {
       ({ object, rows, error }) => `${object ?? "all"} of ${rows.join(", ") || "nobody any more"}: ${error.message}`,
     );
     block(`${family}: refused by the host`, refusals, refused.count);
-    if (foreignChange !== undefined) {
-      const { atMs, who, objects } = foreignChange;
+    if (externalChange !== undefined) {
+      const { atMs, who, objects } = externalChange;
       block(`${family}: changed by others`, [`${clock(atMs)} UTC: ${who}: ${number(objects)} objects, repaired since`], 1);
     }
   }

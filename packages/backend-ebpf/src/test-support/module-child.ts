@@ -56,14 +56,14 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     await first.want([...SHOWCASE, PLAIN]);
     const written = first.written();
     await first.stop();
-    const alone = await askAll(QUESTIONS.slice(0, 3));
+    const standalone = await askAll(QUESTIONS.slice(0, 3));
     const second = await Daemon.start({ cgroup, objectFile });
     await second.want([...SHOWCASE, PLAIN]);
     const again = second.written();
     await second.want(SHOWCASE.slice(1));
     const changed = second.written();
     const errors = [...first.log.lines, ...second.log.lines].filter(({ level }) => level !== "info");
-    return { isMuch: written > 60, again, changed: changed > 0 && changed < 14, alone, errors, pinned: pinned(), modes: modes() };
+    return { isMuch: written > 60, again, changed: changed > 0 && changed < 14, standalone, errors, pinned: pinned(), modes: modes() };
   },
 
   // What another hand did to maps and links is found, and mended once.

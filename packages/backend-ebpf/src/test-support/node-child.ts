@@ -115,7 +115,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const inPod = await pod.ask(at("tcp", "10.96.0.2"));
     const counted = await first.counted();
     await first.stop();
-    const alone = await client.ask(at("tcp", "198.51.100.5"));
+    const standalone = await client.ask(at("tcp", "198.51.100.5"));
     const second = await Daemon.start(place);
     await second.want(services);
     return {
@@ -125,7 +125,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       refused,
       pod: inPod,
       counted,
-      alone,
+      standalone,
       again: second.written(),
       carriers: carriers(),
       tables: tables(),
@@ -186,15 +186,15 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     run("ip", ["link", "add", "cali1", "type", "veth", "peer", "name", "cali0"]);
     run("ip", ["link", "set", "cali1", "up"]);
     run("ip", ["route", "add", "10.1.77.1/32", "dev", "cali1"]);
-    const told = (): readonly unknown[] =>
+    const reported = (): readonly unknown[] =>
       daemon.log.lines.flatMap(({ message, fields }) => (message.includes("carry programs") ? [fields] : []));
-    await until(() => told().length === 4);
+    await until(() => reported().length === 4);
     const ofPods = added();
     return {
       before,
       here,
       ofPods,
-      told: told(),
+      reported: reported(),
       written,
       answer,
       isFast: [cameMs, wentMs].map((tookMs) => tookMs < 10_000),

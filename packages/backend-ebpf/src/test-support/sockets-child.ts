@@ -178,7 +178,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     ];
     want(fixtures);
     const questions = [at("tcp", "172.18.0.1", 30_005), at("tcp", "198.51.100.6")];
-    const told = {
+    const reported = {
       internal: await endpointsOf(at("tcp", "10.96.0.1"), 12),
       host: await askAll(questions),
       pod: await askFromPod([...questions, at("tcp", "10.96.0.6")]),
@@ -187,7 +187,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     // Where detect-local knows no pods they are outside, and the host is still the host.
     const external = at("tcp", "198.51.100.5");
     want(fixtures, { settings: { detectLocal: { mode: "ClusterCIDR", clusterCIDRs: [] } } });
-    return { ...told, untold: [await askAll([external]), await askFromPod([external])] };
+    return { ...reported, untold: [await askAll([external]), await askFromPod([external])] };
   },
 
   async affinity() {

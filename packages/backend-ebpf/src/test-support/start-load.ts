@@ -20,9 +20,9 @@ export async function startLoad(tcp: string, udp: string): Promise<() => Promise
   // An error of the thread ends this one.
   while (Atomics.load(shared, 2) < 10) await sleep(10);
   return async (): Promise<LoadResult> => {
-    const told = once(worker, "message");
+    const reported = once(worker, "message");
     Atomics.store(shared, 0, 1);
-    const [failures] = (await told) as [readonly string[]];
+    const [failures] = (await reported) as [readonly string[]];
     await worker.terminate();
     return { failures, connections: Atomics.load(shared, 1), datagrams: Atomics.load(shared, 2), shown: Atomics.load(shared, 3) };
   };

@@ -227,10 +227,10 @@ describe("the fake does what iptables does", needs("root", "netns", "iptables>=1
   });
 
   it("commits nothing where restore only lists", async () => {
-    const told = await real.script(
+    const reported = await real.script(
       "nft monitor & sleep 0.5; printf '*nat\\n-S OUTPUT\\nCOMMIT\\n' | iptables-nft-restore -w 2 --noflush; iptables-nft -N TOLD; sleep 0.2; kill $!",
     );
-    expect(told.match(/^-P OUTPUT ACCEPT$|^# new generation/gm)).toEqual(["-P OUTPUT ACCEPT", "# new generation"]);
+    expect(reported.match(/^-P OUTPUT ACCEPT$|^# new generation/gm)).toEqual(["-P OUTPUT ACCEPT", "# new generation"]);
   });
 
   it.each([

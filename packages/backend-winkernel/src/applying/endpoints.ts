@@ -1,6 +1,6 @@
 import { objectId } from "@turnout/core/backend";
 import type { HnsClient } from "../hns/client.ts";
-import { HnsError, isHnsError, told } from "../hns/error.ts";
+import { HnsError, isHnsError, reported } from "../hns/error.ts";
 import type { HnsEndpoint } from "../hns/replies.ts";
 import type { EndpointObject, SourceVipObject } from "../objects.ts";
 import { remoteSettings, settingsOf, sourceVipSettings } from "../settings.ts";
@@ -61,7 +61,7 @@ export class EndpointWriter {
       }
     } catch (error) {
       if (users.size === 0) throw error;
-      throw new HalfDone("load balancers went with an endpoint", { cause: told(error, "an endpoint can't be replaced", "endpoint") });
+      throw new HalfDone("load balancers went with an endpoint", { cause: reported(error, "an endpoint can't be replaced", "endpoint") });
     }
   }
 

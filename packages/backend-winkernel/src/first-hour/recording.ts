@@ -31,34 +31,34 @@ export class RecordingHns implements HnsHost {
   }
 
   version(signal: AbortSignal): Promise<string> {
-    return this.#told("version", [], () => this.#hns.version(signal));
+    return this.#reported("version", [], () => this.#hns.version(signal));
   }
 
   list(kind: HnsKind, signal: AbortSignal): Promise<readonly string[]> {
-    return this.#told("list", [kind], () => this.#hns.list(kind, signal));
+    return this.#reported("list", [kind], () => this.#hns.list(kind, signal));
   }
 
   createEndpoint(networkId: string, settings: string, signal: AbortSignal): Promise<string> {
-    return this.#told("createEndpoint", [networkId, settings], () => this.#hns.createEndpoint(networkId, settings, signal));
+    return this.#reported("createEndpoint", [networkId, settings], () => this.#hns.createEndpoint(networkId, settings, signal));
   }
 
   createLoadBalancer(settings: string, signal: AbortSignal): Promise<string> {
-    return this.#told("createLoadBalancer", [settings], () => this.#hns.createLoadBalancer(settings, signal));
+    return this.#reported("createLoadBalancer", [settings], () => this.#hns.createLoadBalancer(settings, signal));
   }
 
   modifyLoadBalancer(id: string, settings: string, signal: AbortSignal): Promise<string> {
-    return this.#told("modifyLoadBalancer", [id, settings], () => this.#hns.modifyLoadBalancer(id, settings, signal));
+    return this.#reported("modifyLoadBalancer", [id, settings], () => this.#hns.modifyLoadBalancer(id, settings, signal));
   }
 
   remove(kind: OwnKind, id: string, signal: AbortSignal): Promise<void> {
-    return this.#told("remove", [kind, id], () => this.#hns.remove(kind, id, signal));
+    return this.#reported("remove", [kind, id], () => this.#hns.remove(kind, id, signal));
   }
 
   close(signal: AbortSignal): Promise<void> {
     return this.#hns.close(signal);
   }
 
-  async #told<T>(call: RecordedCall["call"], asked: RecordedCall["asked"], work: () => Promise<T>): Promise<T> {
+  async #reported<T>(call: RecordedCall["call"], asked: RecordedCall["asked"], work: () => Promise<T>): Promise<T> {
     const startMs = this.#nowMs();
     try {
       const answer = await work();

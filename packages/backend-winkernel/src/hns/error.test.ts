@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { HnsError, isHnsError, recordText, told } from "./error.ts";
+import { HnsError, isHnsError, recordText, reported } from "./error.ts";
 import type { HnsFailure } from "./error.ts";
 
 describe("what HNS failed with", () => {
@@ -28,16 +28,16 @@ describe("what HNS failed with", () => {
     // As koffi gives it: signed.
     const error = new HnsError(hresult | 0, "why");
     expect([error.failure, isHnsError(error, failure)]).toEqual([failure, true]);
-    expect(told(error, "it can't be made", "endpoint 10.1.1.1")).toMatchObject({ code, object: "endpoint 10.1.1.1", cause: error });
+    expect(reported(error, "it can't be made", "endpoint 10.1.1.1")).toMatchObject({ code, object: "endpoint 10.1.1.1", cause: error });
   });
 
   it("is told in one line, and what else was thrown stays as it is", () => {
-    const error = told(new HnsError(0x803b0013, "The specified port already exists."), "HNS can't put it", "loadbalancer TCP *:30080");
+    const error = reported(new HnsError(0x803b0013, "The specified port already exists."), "HNS can't put it", "loadbalancer TCP *:30080");
     expect(String(error)).toMatch(
       /^ProxyError: \[already_exists\] HNS can't put it \(0x803b0013: The specified port already exists\.\): loadbalancer TCP \*:30080: find who/,
     );
     const defect = new TypeError("no");
-    expect(told(defect, "x", "y")).toBe(defect);
+    expect(reported(defect, "x", "y")).toBe(defect);
   });
 
   it.each([

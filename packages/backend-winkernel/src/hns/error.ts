@@ -81,7 +81,7 @@ export function isHnsError(error: unknown, ...failures: readonly HnsFailure[]): 
 }
 
 /** Say as an operating error what HNS failed with; whatever else was thrown stays as it is. */
-export function told(error: unknown, what: string, object: string): unknown {
+export function reported(error: unknown, what: string, object: string): unknown {
   if (!isHnsError(error)) return error;
   const hint = HINTS[error.failure];
   const text = `${what} (${hexOf(error.hresult)}: ${error.detail})`;

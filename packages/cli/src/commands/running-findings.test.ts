@@ -13,7 +13,7 @@ const status = (sourceTroubles: Readonly<Record<string, string>>, services: numb
     health: HEALTHY,
     source: "kube",
     sourceTroubles,
-    families: [{ services, inForceSinceMs: 1 }],
+    families: [{ services, appliedSinceMs: 1 }],
   }) as unknown as ProxyStatus;
 
 test("a source that is not followed is a fault, and one without Services a risk", () => {
@@ -26,8 +26,8 @@ test("a source that is not followed is a fault, and one without Services a risk"
 
 test("Services with externalIPs are counted in a note, and none where an older proxy doesn't tell", () => {
   const families = [
-    { services: 9, servicesWithExternalIPs: 3, inForceSinceMs: 1 },
-    { services: 9, servicesWithExternalIPs: 0, inForceSinceMs: 1 },
+    { services: 9, servicesWithExternalIPs: 3, appliedSinceMs: 1 },
+    { services: 9, servicesWithExternalIPs: 0, appliedSinceMs: 1 },
   ];
   expect(runningFindings({ status: { ...status({}, 9), families } as unknown as ProxyStatus }, [TURNOUT])).toMatchObject([
     {

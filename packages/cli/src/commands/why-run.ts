@@ -97,7 +97,7 @@ async function withWayOut(error: unknown, asked: AskedWords, command: Command): 
   // A launcher and its child have the same.
   const started = new Map((await turnoutProcesses(hostSurveyFiles)).map(({ args }) => [args.join("\0"), args]));
   const [args] = started.size === 1 ? started.values() : [];
-  const alone = aloneCommand(
+  const standalone = aloneCommand(
     asked,
     args,
     command.options.map((option) => option.name()),
@@ -107,7 +107,7 @@ async function withWayOut(error: unknown, asked: AskedWords, command: Command): 
   const reason = hint === undefined ? "" : `${hint}. `;
   return new ProxyError(code, what, {
     ...(object === undefined ? {} : { object }),
-    hint: `${reason}To ask without it${fill}: ${alone}`,
+    hint: `${reason}To ask without it${fill}: ${standalone}`,
     cause: error,
   });
 }

@@ -12,7 +12,7 @@ const FAMILY: FamilyStatus = {
   rowsWithoutEndpoints: 3,
   endpoints: 100_000,
   objects: 220_413,
-  inForceSinceMs: NOW - 600_000,
+  appliedSinceMs: NOW - 600_000,
   changeSets: 7,
   lastSyncMs: NOW - 2_000,
   refused: { count: 0, first: [] },
@@ -64,7 +64,7 @@ describe("statusText", () => {
   });
 
   const withFamily = (changes: Partial<FamilyStatus>): ProxyStatus => ({ ...STATUS, families: [{ ...FAMILY, ...changes }] });
-  const { inForceSinceMs: _none, ...unsynced } = FAMILY;
+  const { appliedSinceMs: _none, ...unsynced } = FAMILY;
   const error = { code: "tool_failed", message: "[tool_failed] no route: see ip route" };
   const row = "shop/cart:http/TCP";
   test.each<readonly [name: string, status: ProxyStatus, lines: readonly string[]]>([
@@ -95,7 +95,7 @@ describe("statusText", () => {
     ],
     [
       "whose rules others changed",
-      withFamily({ foreignChange: { atMs: NOW - 3_000, who: "nft (pid 12370)", objects: 14 } }),
+      withFamily({ externalChange: { atMs: NOW - 3_000, who: "nft (pid 12370)", objects: 14 } }),
       ["  IPv4: 14:19:57 UTC (3s ago): nft (pid 12370): 14 objects, repaired since"],
     ],
     [
@@ -127,7 +127,7 @@ describe("statusText", () => {
           first: [{ row, name: { namespace: "shop", name: "cart", port: "http", protocol: "TCP" }, counts: { connections: 1 } }],
           readMs: NOW - 2_000,
         },
-        foreignChange: { atMs: NOW - 3_000, who: "nft (pid 12370)", objects: 1 },
+        externalChange: { atMs: NOW - 3_000, who: "nft (pid 12370)", objects: 1 },
       }),
       [`  IPv4 ${row}: 1 connection`],
     ],
@@ -156,7 +156,7 @@ describe("statusText", () => {
     const worst = {
       ...FAMILY,
       refused: many({ object: "o", rows: [row], error, sinceMs: 0 }),
-      foreignChange: { atMs: 0, who: "x", objects: 1 },
+      externalChange: { atMs: 0, who: "x", objects: 1 },
       otherProxies: ["a", "b"].map((backend) => ({ backend, what: "w", sinceMs: 0 })),
     };
     const waiting = { sinceMs: 0, rows: many(row), error: "[timed_out] late" };

@@ -68,16 +68,16 @@ export function statusLine(status: Status): string {
 }
 
 function familyWords(family: FamilyStatus, nowMs: number): readonly string[] {
-  const { services, rows, objects, changeSets, waiting, refused, inForceSinceMs, foreignChange, otherProxies = [] } = family;
+  const { services, rows, objects, changeSets, waiting, refused, appliedSinceMs, externalChange, otherProxies = [] } = family;
   return [
     `${services} Services`,
     `${rows} ports`,
-    inForceSinceMs === undefined ? "not in force yet" : `${countText(objects, "object")} in force`,
+    appliedSinceMs === undefined ? "not in force yet" : `${countText(objects, "object")} in force`,
     // Most changes leave all numbers as they were.
     ...(changeSets === undefined ? [] : [`change set ${changeSets}`]),
     ...(waiting === undefined ? [] : [`waiting since ${timeText(waiting.sinceMs, nowMs)}`]),
     `${refused.count} refused`,
-    ...(foreignChange === undefined ? [] : [`changed by ${foreignChange.who} at ${timeText(foreignChange.atMs, nowMs)}`]),
+    ...(externalChange === undefined ? [] : [`changed by ${externalChange.who} at ${timeText(externalChange.atMs, nowMs)}`]),
     ...otherProxies.map(({ what }) => `another proxy has ${what}`),
   ];
 }
@@ -99,7 +99,7 @@ function healthWord({ health }: ProxyStatus): string {
 
 /** What is wrong although the proxy itself is well: what it reads. */
 function sourceWords({ families, sourceTroubles }: ProxyStatus): readonly string[] {
-  const isTold = families.some(({ inForceSinceMs }) => inForceSinceMs !== undefined);
+  const isTold = families.some(({ appliedSinceMs }) => appliedSinceMs !== undefined);
   const hasServices = families.some(({ services }) => services > 0);
   return [
     ...(Object.keys(sourceTroubles).length === 0 ? [] : ["the source is not followed, so changes of Services don't come in"]),
@@ -140,9 +140,9 @@ function table(families: readonly FamilyStatus[], nowMs: number): readonly strin
 }
 
 function cells(status: FamilyStatus, nowMs: number): readonly string[] {
-  const { family, services, rows, rowsWithoutEndpoints, endpoints, objects, inForceSinceMs, lastSyncMs, latency } = status;
+  const { family, services, rows, rowsWithoutEndpoints, endpoints, objects, appliedSinceMs, lastSyncMs, latency } = status;
   const counts = [services, rows, rowsWithoutEndpoints, endpoints, objects].map((count) => count.toLocaleString("en"));
-  const since = inForceSinceMs === undefined ? "not yet" : timeText(inForceSinceMs, nowMs);
+  const since = appliedSinceMs === undefined ? "not yet" : timeText(appliedSinceMs, nowMs);
   const last = lastSyncMs === undefined ? "never" : `${ageText(nowMs - lastSyncMs)} ago`;
   return [family, ...counts, since, last, latencyText(latency)];
 }
@@ -159,8 +159,8 @@ function msText(ms: number): string {
 }
 
 function waitingLines(families: readonly FamilyStatus[], nowMs: number): readonly string[] {
-  const lines = families.flatMap(({ family, waiting, inForceSinceMs }) => {
-    if (waiting === undefined) return inForceSinceMs === undefined ? [`  ${family}: for its first state; see the log and the source`] : [];
+  const lines = families.flatMap(({ family, waiting, appliedSinceMs }) => {
+    if (waiting === undefined) return appliedSinceMs === undefined ? [`  ${family}: for its first state; see the log and the source`] : [];
     const { count, first } = waiting.rows;
     const what = count === 0 ? "a change" : named(first, count);
     return [
@@ -185,11 +185,11 @@ function refusalLines(family: string, { object, rows, error, sinceMs }: RefusalS
 }
 
 function foreignLines(families: readonly FamilyStatus[], nowMs: number): readonly string[] {
-  const lines = families.flatMap(({ family, foreignChange }) =>
-    foreignChange === undefined
+  const lines = families.flatMap(({ family, externalChange }) =>
+    externalChange === undefined
       ? []
       : [
-          `  ${family}: ${sinceText(foreignChange.atMs, nowMs)}: ${foreignChange.who}: ${countText(foreignChange.objects, "object")}, repaired since`,
+          `  ${family}: ${sinceText(externalChange.atMs, nowMs)}: ${externalChange.who}: ${countText(externalChange.objects, "object")}, repaired since`,
         ],
   );
   return section("Changed by others", lines);

@@ -55,13 +55,13 @@ async function doctor(): Promise<Omit<Told, "name">> {
 }
 
 // One process plays all situations: starting one takes longer than looking.
-const told: Told[] = [];
+const reported: Told[] = [];
 for (const { name, before, after, status } of JSON.parse(readFileSync(0, "utf8")) as readonly Situation[]) {
   sh(before);
   const proxy = status === undefined ? undefined : await proxyThatSays(status);
-  told.push({ name, ...(await doctor()) });
+  reported.push({ name, ...(await doctor()) });
   proxy?.close();
   proxy?.closeAllConnections();
   sh(after);
 }
-process.stdout.write(JSON.stringify(told));
+process.stdout.write(JSON.stringify(reported));

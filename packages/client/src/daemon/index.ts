@@ -35,7 +35,7 @@ export { jsonReply, probe } from "./health/health.ts";
 export type { Reply, Verdict } from "./health/health.ts";
 export { routes, serveHttp } from "./health/http.ts";
 export type { Handler, HttpOptions } from "./health/http.ts";
-export type { FamilyView, ForeignChange, ProxyView } from "./insight/proxy-view.ts";
+export type { FamilyView, ExternalChange, ProxyView } from "./insight/proxy-view.ts";
 export type { CountedRows, RowCounts } from "./insight/service-counts.ts";
 export type { LatencySummary } from "./insight/recent-latencies.ts";
 export { forThisHost } from "./insight/host-only.ts";

@@ -107,11 +107,11 @@ export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
 };
 
 /** It takes all of its own for a leftover, or nothing. */
-function withLeftovers(isLeftover: (isInUse: boolean) => boolean, told: Partial<Leftover> = {}): Parameters<typeof withBackend>[0] {
+function withLeftovers(isLeftover: (isInUse: boolean) => boolean, reported: Partial<Leftover> = {}): Parameters<typeof withBackend>[0] {
   return (inner, { world }) => ({
     leftovers: (isInUse) => {
       const remove = (stop: AbortSignal): Promise<void> => cleanUpBackend(inner, world.clock, stop);
-      return Promise.resolve(isLeftover(isInUse) ? [{ what: "all of it", remove, ...told }] : []);
+      return Promise.resolve(isLeftover(isInUse) ? [{ what: "all of it", remove, ...reported }] : []);
     },
   });
 }

@@ -29,9 +29,11 @@ describe("what the kit says of counts", () => {
     const places = ["destination 10.96.0.1 80/TCP", "destination 10.96.0.2 80/TCP"];
     const swapped = (counted: Counted): Counted =>
       new Map(Array.from(counted, ([id, counts]) => [places[1 - places.indexOf(id)] ?? id, counts]));
-    const told = await found(swapped);
-    expect(told[0]).toBe("connections that counts() tells of after 7 to one Service: 0 more instead of 7 more, as the host has counted");
-    expect(told[1]).toBe("connections that counts() tells of another Service: 7 more of kit/counted-2 instead of none more");
+    const reported = await found(swapped);
+    expect(reported[0]).toBe(
+      "connections that counts() tells of after 7 to one Service: 0 more instead of 7 more, as the host has counted",
+    );
+    expect(reported[1]).toBe("connections that counts() tells of another Service: 7 more of kit/counted-2 instead of none more");
   });
 
   it("that shrink", async () => {
@@ -52,10 +54,10 @@ describe("what the kit says of counts", () => {
 
   it("of what no row owns, or not any more", async () => {
     const gone = new Map<string, Counts>();
-    const told = await found((counted) => {
+    const reported = await found((counted) => {
       for (const [id, counts] of counted) gone.set(id, counts);
       return new Map(gone);
     });
-    expect(told).toEqual(["what counts() names: destination 10.96.0.2 80/TCP instead of objects that rows own"]);
+    expect(reported).toEqual(["what counts() names: destination 10.96.0.2 80/TCP instead of objects that rows own"]);
   });
 });

@@ -42,8 +42,8 @@ describe("what the kit says of a backend", () => {
 
   it("whose watch tells the facts at its beginning alone", async () => {
     async function* once(inner: AnyBackend, signal: AbortSignal): AsyncIterable<HostEvent<unknown>> {
-      let told = 0;
-      for await (const event of inner.watch?.(signal) ?? []) if (told++ === 0) yield event;
+      let reported = 0;
+      for await (const event of inner.watch?.(signal) ?? []) if (reported++ === 0) yield event;
     }
     expect(await found((inner) => ({ watch: (signal) => once(inner, signal) }))).toEqual([`${WHILE}: none`]);
   });

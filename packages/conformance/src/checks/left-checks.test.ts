@@ -51,8 +51,8 @@ describe("what the kit says of what a foreign change has left", () => {
       /^isCurrent\(\) of what was seen, once something was written since: true$/,
     ],
   ])("%s", async (_name, change, says) => {
-    const [told] = await found(change);
-    expect(told).toHaveLength(1);
-    expect(told[0]).toMatch(says);
+    const [reported] = await found(change);
+    expect(reported).toHaveLength(1);
+    expect(reported[0]).toMatch(says);
   });
 });

@@ -32,9 +32,9 @@ export async function checkLeft(player: Player, complain: Complain, random: () =
     const tampering = host.tamper(random);
     if (tampering === undefined || isEqual(host.own(), own) || before === undefined) continue;
     await host.advance(REST_MS);
-    const told = listener.drifts.slice(known).map(({ left }) => left);
-    const left = told.flatMap((one) => one ?? []);
-    if (told.length > 0 && left.length === told.length) {
+    const reported = listener.drifts.slice(known).map(({ left }) => left);
+    const left = reported.flatMap((one) => one ?? []);
+    if (reported.length > 0 && left.length === reported.length) {
       hasTold = true;
       const notify: Complain = (what, expected, got) => complain(what, expected, got, [tampering]);
       if (!(await isRightlyLeft(life, before, left, notify)) || !(await isMended(player, life, { own, left }, notify))) break;
@@ -54,13 +54,13 @@ async function mendAll(life: FamilyProcess): Promise<void> {
 async function isRightlyLeft(life: FamilyProcess, before: Held, left: readonly LeftObjects[], complain: Complain): Promise<boolean> {
   const now = await life.held();
   if (now === undefined) return true;
-  const believed = left.reduce<Held>(believing, before);
+  const trusted = left.reduce<Held>(believing, before);
   const isSeen = left.every((one) => one === "nothing" || "covers" in one);
-  for (const id of new Set([...before.keys(), ...now.keys(), ...believed.keys()])) {
-    const [was, is, told] = [before, now, believed].map((held) => held.get(id)?.value);
-    const isRight = isSeen ? isEqual(told, is) : isEqual(told, was) === isEqual(is, was);
+  for (const id of new Set([...before.keys(), ...now.keys(), ...trusted.keys()])) {
+    const [was, is, reported] = [before, now, trusted].map((held) => held.get(id)?.value);
+    const isRight = isSeen ? isEqual(reported, is) : isEqual(reported, was) === isEqual(is, was);
     if (isRight) continue;
-    complain("left of a foreign change", `what observe() says of ${id}: ${textOf(is)}`, textOf(told));
+    complain("left of a foreign change", `what observe() says of ${id}: ${textOf(is)}`, textOf(reported));
     return false;
   }
   const isOld = left.some((one) => one !== "nothing" && "covers" in one && !one.isCurrent());
@@ -72,13 +72,13 @@ async function isRightlyLeft(life: FamilyProcess, before: Held, left: readonly L
 function believing(held: Held, left: LeftObjects): Held {
   if (left === "nothing") return new Map();
   if ("covers" in left) return new Map([...[...held].filter(([, object]) => !left.covers(object)), ...left.objects]);
-  const believed = new Map(held);
+  const trusted = new Map(held);
   for (const [id, whatIsLeft] of left) {
     const now = whatIsLeft(held.get(id));
-    if (now === undefined) believed.delete(id);
-    else believed.set(objectId(now), now);
+    if (now === undefined) trusted.delete(id);
+    else trusted.set(objectId(now), now);
   }
-  return believed;
+  return trusted;
 }
 
 /** Mending what was told makes everything right, and after that what was seen is old. */

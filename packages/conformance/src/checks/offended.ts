@@ -45,10 +45,10 @@ export function offendedIn(
 ): readonly string[] {
   const asked = rulesAsked(scenario, abilities);
   if (asked.every((rule) => rule === "R-56")) return asked;
-  const told = rulesAsked(offended, abilities);
-  const meant = told.filter((rule) => asked.includes(rule));
+  const reported = rulesAsked(offended, abilities);
+  const meant = reported.filter((rule) => asked.includes(rule));
   const subject = asked.filter((rule) => !JUDGED.test(rule));
-  return [meant, subject, told].find((rules) => rules.length > 0) ?? asked;
+  return [meant, subject, reported].find((rules) => rules.length > 0) ?? asked;
 }
 
 /** Name the rules that may be offended where a flow met another fate than this. Pure. */

@@ -78,11 +78,11 @@ describe("what a backend can do on a host", () => {
 
 describe("a module's own world", () => {
   it("is made of the base, and let go of however the work ends", async () => {
-    const told: string[] = [];
-    const module = toy({ createWorld: (base) => ({ ...base, close: () => void told.push("closed") }) });
+    const reported: string[] = [];
+    const module = toy({ createWorld: (base) => ({ ...base, close: () => void reported.push("closed") }) });
     expect(await withWorldOf(module, WORLD, (own) => Promise.resolve(own.clock))).toBe(WORLD.clock);
     await expect(withWorldOf(module, WORLD, () => Promise.reject(new Error("oops")))).rejects.toThrow("oops");
-    expect(told).toEqual(["closed", "closed"]);
+    expect(reported).toEqual(["closed", "closed"]);
   });
 
   it("is the base where it makes none", async () => {

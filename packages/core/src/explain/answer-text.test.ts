@@ -51,11 +51,11 @@ describe("an answer for people", () => {
 
   it("says of the way that it may not be taken where something keeps the packet from it", () => {
     const steps = [...ANSWER.steps, { says: "to 10.1.2.5:8080: it leaves by up0", isOfWay: true as const }];
-    const told = (...causes: readonly Cause[]): readonly string[] => lines({ steps, causes }).slice(3, 5);
+    const reported = (...causes: readonly Cause[]): readonly string[] => lines({ steps, causes }).slice(3, 5);
     const way = "  2  to 10.1.2.5:8080: it leaves by up0";
-    expect(told(changed)).toEqual(["     its way, unless what is named below keeps it from that:", way]);
+    expect(reported(changed)).toEqual(["     its way, unless what is named below keeps it from that:", way]);
     for (const later of [gone, { ...gone, id: "unanswered", isSure: true }, { ...changed, isSure: false }] as unknown as readonly Cause[])
-      expect(told(later)).toEqual([way, ""]);
+      expect(reported(later)).toEqual([way, ""]);
   });
 
   it("without a step has one empty line before what is wrong", () => {
@@ -94,8 +94,8 @@ describe("an answer for people", () => {
 
   it("says where to ask on where an endpoint is silent, and notes last", () => {
     const silent: Cause = { id: "unanswered", says: "10.1.2.5:8080 is silent", mend: "see why" };
-    const told = lines({ causes: [silent], notes: ["the other node counts"] });
-    expect(told.slice(4)).toEqual([
+    const reported = lines({ causes: [silent], notes: ["the other node counts"] });
+    expect(reported.slice(4)).toEqual([
       "culprit: 10.1.2.5:8080 is silent [unanswered]",
       "  mend:  see why",
       "ask on the endpoint's node, n2",
@@ -108,8 +108,8 @@ describe("an answer for people", () => {
 
   it("names rules that can't be judged, each on a line of its own", () => {
     const rule = `-A FORWARD -p tcp -m statistic --mode random --probability 0.9 ${"-m comment --comment x ".repeat(4)}-j DROP`;
-    const told = lines({ unjudged: [{ says: "table filter may drop some packets", rule, show: "iptables -S FORWARD" }] });
-    expect(told.slice(4, 10)).toEqual([
+    const reported = lines({ unjudged: [{ says: "table filter may drop some packets", rule, show: "iptables -S FORWARD" }] });
+    expect(reported.slice(4, 10)).toEqual([
       "nothing wrong was found on this node, but not all rules on the packet's way can be judged",
       "",
       "can't be judged:",
@@ -133,21 +133,21 @@ describe("an answer for people", () => {
     const unseen = ["foreign rules (iptables-legacy): [tool_failed] Permission denied"];
     const packet = { ...ANSWER.packet, protocol: "UDP" } as const;
     for (const causes of [[], [drop]]) {
-      const told = lines({ packet, unseen, causes, isSurveyedByProxy: true });
-      expect(told.slice(2, 6)).toEqual([
+      const reported = lines({ packet, unseen, causes, isSurveyedByProxy: true });
+      expect(reported.slice(2, 6)).toEqual([
         `could NOT be read by the proxy: ${unseen[0]}`,
         "to ask with all rights, as root on node n1:",
         "  turnout why 10.1.0.7 10.96.0.10:80/udp",
         "",
       ]);
-      expect(told.join("\n").split("Permission denied")).toHaveLength(2);
+      expect(reported.join("\n").split("Permission denied")).toHaveLength(2);
     }
     expect(lines({ isSurveyedByProxy: true })).toEqual(lines({}));
   });
 
   it("names what else is wrong by its word, too", () => {
-    const told = lines({ causes: [changed, gone] });
-    expect(told.slice(-4)).toEqual(["", "also found:", "  - no proxy answers [not_running]", ""]);
+    const reported = lines({ causes: [changed, gone] });
+    expect(reported.slice(-4)).toEqual(["", "also found:", "  - no proxy answers [not_running]", ""]);
   });
 });
 

@@ -110,10 +110,10 @@ function awayLines({ packet, fate }: Answer, head: string, blame?: string): read
 function unjudgedLines({ unjudged }: Answer): readonly string[] {
   if (unjudged.length === 0) return [];
   const more = unjudged.length > UNJUDGED_SHOWN ? [`  and ${unjudged.length - UNJUDGED_SHOWN} more (-o json)`] : [];
-  const told = unjudged
+  const reported = unjudged
     .slice(0, UNJUDGED_SHOWN)
     .flatMap(({ says, rule, show }) => [...wrapped(`${says}:`, "  - "), `      ${rule}`, ...commandLines([show], "    look:  ")]);
-  return ["", "can't be judged:", ...told, ...more, ""];
+  return ["", "can't be judged:", ...reported, ...more, ""];
 }
 
 /** What is wrong, with the word by which docs/why.md has it. */

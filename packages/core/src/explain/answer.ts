@@ -204,6 +204,6 @@ export function rankedCauses(causes: readonly Cause[]): readonly Cause[] {
   const isAstray = causes.some(({ id }) => ASTRAY.has(id));
   const isLate = ({ id, isSure }: Cause): boolean => isSure === false || (isAstray && (id === "neighbour" || id === "device_down"));
   const rank = (cause: Cause): number => (cause.id === "other_flags" ? -1 : ORDER.indexOf(cause.id) + (isLate(cause) ? ORDER.length : 0));
-  const told = new Map(causes.toReversed().map((cause) => [`${cause.id} ${cause.says}`, cause]));
-  return [...told.values()].toSorted((a, b) => rank(a) - rank(b));
+  const reported = new Map(causes.toReversed().map((cause) => [`${cause.id} ${cause.says}`, cause]));
+  return [...reported.values()].toSorted((a, b) => rank(a) - rank(b));
 }

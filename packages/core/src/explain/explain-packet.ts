@@ -198,8 +198,8 @@ function wantedObjects<H, K extends KernelObject, S>(
   const isWayIn = (object: K): boolean => family.isWayIn?.(object, packet.device) === true;
   const row = hit === undefined ? [] : family.render(hit.row, context);
   // Objects of a row with fewer destinations may be others, under the same identities.
-  const alone = hit === undefined ? [] : family.render({ ...hit.row, destinations: [hit.destination] }, context);
-  const needed = new Set(alone.map(objectId));
+  const standalone = hit === undefined ? [] : family.render({ ...hit.row, destinations: [hit.destination] }, context);
+  const needed = new Set(standalone.map(objectId));
   const isNeeded = (object: K): boolean => needed.has(objectId(object));
   const [ins, own] = [skeleton.filter(isWayIn), row.filter(isNeeded)];
   return unique([...ins, ...own, ...skeleton, ...row]);

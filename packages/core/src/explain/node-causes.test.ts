@@ -39,7 +39,7 @@ function walk({ to = LB, port = 80, node: changes = {}, nodes, source = "kube" }
   return walkPacket(state, { family: "IPv4", protocol: "TCP", source: "10.1.1.6", destination: to, port, device: "veth2" });
 }
 
-const told: Partial<NodeContext> = { detector: { by: "cidr", cidrs: ["10.1.0.0/16"] } };
+const reported: Partial<NodeContext> = { detector: { by: "cidr", cidrs: ["10.1.0.0/16"] } };
 const untold: Partial<NodeContext> = { detector: { by: "cidr", cidrs: ["10.244.0.0/16"] } };
 
 describe("a node's name without a Node", () => {
@@ -59,10 +59,10 @@ describe("a node's name without a Node", () => {
   });
 
   it("is a note where it does not decide, and nothing where files have no Nodes", () => {
-    const { causes, notes } = walk({ node: told, nodes: [{ name: "n2", addresses: [] }] });
+    const { causes, notes } = walk({ node: reported, nodes: [{ name: "n2", addresses: [] }] });
     expect([causes, notes]).toEqual([[], [expect.stringContaining("no Node of that name; it knows of n2")]]);
-    expect(walk({ node: told, nodes: [], source: "file:x" }).notes).toEqual([]);
-    expect(walk({ node: told }).notes).toEqual([]);
+    expect(walk({ node: reported, nodes: [], source: "file:x" }).notes).toEqual([]);
+    expect(walk({ node: reported }).notes).toEqual([]);
   });
 });
 
@@ -81,7 +81,7 @@ describe("a pod that counts as a client outside", () => {
 });
 
 describe("a Node whose addresses are none of this host's", () => {
-  const wrong: Partial<NodeContext> = { ...told, addresses: ["172.18.0.99"] };
+  const wrong: Partial<NodeContext> = { ...reported, addresses: ["172.18.0.99"] };
 
   it("is the culprit for node ports", () => {
     const { causes } = walk({ node: wrong, to: "172.18.0.1", port: 30_081 });
@@ -91,6 +91,6 @@ describe("a Node whose addresses are none of this host's", () => {
 
   it("is a note elsewhere", () => {
     expect(walk({ node: wrong, to: "10.96.0.10" }).notes).toEqual([expect.stringContaining("172.18.0.99")]);
-    expect(walk({ node: told, to: "10.96.0.10" }).notes).toEqual([]);
+    expect(walk({ node: reported, to: "10.96.0.10" }).notes).toEqual([]);
   });
 });

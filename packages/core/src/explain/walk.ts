@@ -247,12 +247,12 @@ function unserved(
   packet: AskedPacket,
   hit: Hit | undefined,
 ): Unserved {
-  const told = is === "drop" && capabilities.drop !== true && packet.protocol !== "UDP" ? "reject" : is;
+  const reported = is === "drop" && capabilities.drop !== true && packet.protocol !== "UDP" ? "reject" : is;
   const { kind, sourceRanges } = hit?.destination ?? {};
   const isHooked = packet.device !== "" || hostAddresses.includes(packet.destination) || kind === undefined || kind === "clusterIP";
-  const isRefused = told === "reject" || sourceRanges === undefined || isWithin(packet.source, sourceRanges);
-  if (told === is && isRefused && !isHooked && !variants.rejectFromHost) return { is: "pass" };
-  if (capabilities.refuse === true) return { is: told };
+  const isRefused = reported === "reject" || sourceRanges === undefined || isWithin(packet.source, sourceRanges);
+  if (reported === is && isRefused && !isHooked && !variants.rejectFromHost) return { is: "pass" };
+  if (capabilities.refuse === true) return { is: reported };
   return { is: capabilities.drop === true ? "drop" : "pass" };
 }
 

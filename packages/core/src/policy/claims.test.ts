@@ -119,9 +119,9 @@ describe("R-53 claims: when two rows want one address and port", () => {
 
   it("a row nobody contests is not copied, and an unknown one has nothing", () => {
     const claims = new Claims<ServicePort>(hasUsableEndpoint);
-    const alone = row("a", 1, ["x"]);
-    put(claims, "a", alone);
-    expect(claims.resolve("a")?.row).toBe(alone);
+    const standalone = row("a", 1, ["x"]);
+    put(claims, "a", standalone);
+    expect(claims.resolve("a")?.row).toBe(standalone);
     expect(claims.resolve("b")).toBeUndefined();
   });
 

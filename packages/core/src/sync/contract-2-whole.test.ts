@@ -163,10 +163,10 @@ describe("a backend that uses all of contract 2", () => {
 
   test("tells facts and drift, which come into force and are mended", async () => {
     await inProcess(async (loop) => {
-      const told: unknown[] = [];
+      const reported: unknown[] = [];
       const watching = (async (): Promise<void> => {
         for await (const event of backend.watch?.(stop.signal) ?? []) {
-          told.push(event);
+          reported.push(event);
           if (event.kind === "facts") loop.setHost(event.facts);
           else loop.audit();
         }
@@ -183,7 +183,7 @@ describe("a backend that uses all of contract 2", () => {
       await flushPromises();
       expect(host.held.has(CART)).toBe(true);
       expect(backend.tellsDrift).toBe(true);
-      expect(told).toHaveLength(3);
+      expect(reported).toHaveLength(3);
       stop.abort();
       host.wake();
       await watching;

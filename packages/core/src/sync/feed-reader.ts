@@ -24,7 +24,7 @@ export class FeedReader {
   readonly #options: FeedReaderOptions;
   readonly #waiters = new Waiters();
   /** What the feed told, and nobody heard yet. */
-  #told: { readonly changes: ChangeSet } | { readonly error: unknown } | undefined;
+  #reported: { readonly changes: ChangeSet } | { readonly error: unknown } | undefined;
   #isAsked = false;
 
   constructor(options: FeedReaderOptions) {
@@ -40,7 +40,7 @@ export class FeedReader {
   async wait(untilMs: number, signal: AbortSignal): Promise<Heard> {
     const { clock, log } = this.#options;
     if (!this.#isAsked) this.#ask(signal);
-    if (this.#told === undefined) {
+    if (this.#reported === undefined) {
       const stop = new AbortController();
       const waits: Promise<void>[] = [this.#waiters.wait(signal)];
       if (Number.isFinite(untilMs)) waits.push(clock.sleep(untilMs - clock.nowMs(), stop.signal));
@@ -48,12 +48,12 @@ export class FeedReader {
       stop.abort();
       this.wake();
     }
-    const told = this.#told;
-    if (told === undefined) return "due";
-    this.#told = undefined;
+    const reported = this.#reported;
+    if (reported === undefined) return "due";
+    this.#reported = undefined;
     this.#isAsked = false;
-    if ("changes" in told) return told.changes;
-    const { message } = ProxyError.from(told.error, "feed_lost", "feed lost");
+    if ("changes" in reported) return reported.changes;
+    const { message } = ProxyError.from(reported.error, "feed_lost", "feed lost");
     if (signal.aborted) return "lost";
     log.warn("the feed of node state was lost, rules stay as they are", { error: message });
     this.#askAgain(signal);
@@ -69,8 +69,8 @@ export class FeedReader {
 
   #ask(signal: AbortSignal): void {
     this.#isAsked = true;
-    const hear = (told: { readonly changes: ChangeSet } | { readonly error: unknown }): void => {
-      this.#told = told;
+    const hear = (reported: { readonly changes: ChangeSet } | { readonly error: unknown }): void => {
+      this.#reported = reported;
       this.wake();
     };
     this.#options.feed.next(signal).then(

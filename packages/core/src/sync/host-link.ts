@@ -90,8 +90,8 @@ export class HostLink<H, K extends KernelObject, S> {
 
   #found(drifted: readonly Drifted<K>[]): void {
     const { driftedSome } = this.#findings;
-    const told = drifted.slice(0, FOUND_MAX - driftedSome.length).map((one) => this.#textOf(one));
-    this.#findings = { ...this.#findings, drifted: this.#findings.drifted + drifted.length, driftedSome: [...driftedSome, ...told] };
+    const reported = drifted.slice(0, FOUND_MAX - driftedSome.length).map((one) => this.#textOf(one));
+    this.#findings = { ...this.#findings, drifted: this.#findings.drifted + drifted.length, driftedSome: [...driftedSome, ...reported] };
   }
 
   /** What was done to what, in the words of people who ask about a packet, and to which of many rows it belongs. */

@@ -28,8 +28,8 @@ function keys(all: readonly ServicePort[]): readonly string[] {
 
 describe("R-67 a Service that is too large", () => {
   it("is left out as a whole, told once, and comes back as a whole", () => {
-    const told: string[] = [];
-    const bound = new ServiceBound({ entriesMax: BOUND, report: ({ object }) => void told.push(object) });
+    const reported: string[] = [];
+    const bound = new ServiceBound({ entriesMax: BOUND, report: ({ object }) => void reported.push(object) });
     const [first, second, third] = rows("big", 3, 2) as [ServicePort, ServicePort, ServicePort];
     const other = rows("other", 1, BOUND);
     const full = changeSet({ full: true, set: [first, second, third, ...other] });
@@ -39,10 +39,10 @@ describe("R-67 a Service that is too large", () => {
     expect({ set: left.set, gone: left.delete.toSorted() }).toEqual({ set: [], gone: keys([first, second, third]) });
     expect(bound.limit(changeSet({ set: [more] })).set).toEqual([]);
     expect(bound.limit({ ...full, set: [more, second, third, ...other] }).set).toEqual(other);
-    expect(told).toEqual(["Service shop/big"]);
+    expect(reported).toEqual(["Service shop/big"]);
     expect(keys(bound.limit(changeSet({ delete: [third.key] })).set).toSorted()).toEqual(keys([more, second]));
     expect(bound.limit(changeSet({ set: [third] })).delete.toSorted()).toEqual(keys([first, second, third]));
-    expect(told).toEqual(["Service shop/big", "Service shop/big"]);
+    expect(reported).toEqual(["Service shop/big", "Service shop/big"]);
   });
 
   it("is left out by what it is, whatever it was before", () => {

@@ -280,12 +280,12 @@ describe("host facts that change while a plan is carried out", () => {
 
 describe("dry run", () => {
   it("tells the plan and touches nothing, once per change", async () => {
-    const told: string[] = [];
-    const bench = await createSyncBench(services(2), { dryRun: (text) => void told.push(text) });
-    expect(told).toEqual(["put base base\nput destination 10.96.0.1:80 80/TCP\nput destination 10.96.0.2:80 80/TCP"]);
+    const reported: string[] = [];
+    const bench = await createSyncBench(services(2), { dryRun: (text) => void reported.push(text) });
+    expect(reported).toEqual(["put base base\nput destination 10.96.0.1:80 80/TCP\nput destination 10.96.0.2:80 80/TCP"]);
     bench.remove("s1");
     await bench.clock.advance(5000);
-    expect(told.slice(1)).toEqual(["remove destination 10.96.0.1:80 80/TCP"]);
+    expect(reported.slice(1)).toEqual(["remove destination 10.96.0.1:80 80/TCP"]);
     expect([bench.host.plans, bench.host.forgotten.length]).toEqual([0, 0]);
     await bench.stop();
   });

@@ -126,7 +126,7 @@ describe("when syncs happen", () => {
     });
     const bench = await createSyncBench([service(1)], { host });
     const [taken = "", object] = [...host.objects].find(([id]) => id.includes("10.96.0.1")) ?? [];
-    const told: string[] = [];
+    const reported: string[] = [];
     for (const value of ["half", "other", undefined]) {
       bench.observer.syncs.splice(0);
       const left = value === undefined || object === undefined ? undefined : { ...object, value };
@@ -134,10 +134,10 @@ describe("when syncs happen", () => {
       else host.objects.set(taken, left);
       bench.loop.mend(new Map([[taken, () => left]]));
       await bench.clock.advance(5000);
-      told.push(...bench.observer.syncs.flatMap(({ driftedSome }) => driftedSome));
+      reported.push(...bench.observer.syncs.flatMap(({ driftedSome }) => driftedSome));
     }
     const thing = `the thing ${object?.key} (shop/s1:http/TCP)`;
-    expect(told).toEqual([`removed ${thing}`, `changed ${thing}`, `removed ${thing}`]);
+    expect(reported).toEqual([`removed ${thing}`, `changed ${thing}`, `removed ${thing}`]);
     await bench.stop();
   });
 

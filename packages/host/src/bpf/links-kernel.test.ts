@@ -32,7 +32,7 @@ describe("links of a real kernel", needs("root", "netns", "bpf", "cgroup2", "ip"
     const hint = ": pin the new layout under another path, or remove the old pins";
     expect(await play("adopt")).toEqual({
       twice: text(/^\[already_exists\] .* can't be pinned \(EEXIST\): \/sys\/fs\/bpf\/turnout\/links\/connect4$/),
-      alone: text(/^127\.0\.0\.1:\d+ says hello$/),
+      standalone: text(/^127\.0\.0\.1:\d+ says hello$/),
       kept: 1,
       upgraded: text(/^127\.0\.0\.1:\d+ says hello$/),
       counters: [1, 1],

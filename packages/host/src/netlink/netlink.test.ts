@@ -34,7 +34,7 @@ describe("elements in a real kernel", needs("root", "netns", "nft"), () => {
       },
       // One that has nothing to do is none.
       commits: 3,
-      told: "nft",
+      reported: "nft",
       listed: [
         ["10.96.0.1 . sctp . 65535 : drop", '10.96.0.1 . tcp . 80 comment "shop/cart:http" : goto c'],
         ["10.96.0.1 . 80 . 4000000000 : 10.1.0.5 . 8080", "10.96.0.2 . 80 . 0 : 10.9.9.9 . 1"],

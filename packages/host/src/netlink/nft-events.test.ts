@@ -27,8 +27,8 @@ function changesOf(event: NftEvent | undefined): readonly string[] | undefined {
 describe("a commit of very many rules", () => {
   it("is told, however large the rules are: in a row once for each chain", () => {
     const rules = Array.from({ length: 200_000 }, (_, index) => [DELRULE, `chain-${Math.floor(index / 50_000)}`] as const);
-    const told = changesOf(heard([...rules, [NEWRULE, "chain-3"], [DELRULE, "chain-3"]]));
-    expect(told).toEqual([
+    const reported = changesOf(heard([...rules, [NEWRULE, "chain-3"], [DELRULE, "chain-3"]]));
+    expect(reported).toEqual([
       "deleted rule ip nat chain-0",
       "deleted rule ip nat chain-1",
       "deleted rule ip nat chain-2",

@@ -19,7 +19,7 @@ const WAY: HookedWay = {
 const CALL = "-A PREROUTING -j KUBE-SERVICES";
 const nat = (rules: string, tool: "iptables" | "iptables-legacy" = "iptables"): ExternalTable =>
   readIptablesTable(tool, "nat", `-P PREROUTING ACCEPT\n-N OTHER\n-N KUBE-SERVICES\n${rules}`);
-const told = (tables: readonly ExternalTable[], way: Partial<HookedWay> = {}) => externalFindings(tables, { ...WAY, ...way }).causes;
+const reported = (tables: readonly ExternalTable[], way: Partial<HookedWay> = {}) => externalFindings(tables, { ...WAY, ...way }).causes;
 
 describe("a rule that ends the table before our chain is asked", () => {
   it.each([
@@ -27,7 +27,7 @@ describe("a rule that ends the table before our chain is asked", () => {
     ["returns", "-A PREROUTING -i eth0 -j RETURN"],
     ["accepts in a chain of its own", "-A OTHER -j ACCEPT\n-A PREROUTING -i eth0 -j OTHER"],
   ])("is named where it %s, with what deletes it", (_name, rules) => {
-    const [cause] = told([nat(`${rules}\n${CALL}`)]);
+    const [cause] = reported([nat(`${rules}\n${CALL}`)]);
     const [rule = ""] = rules.split("\n");
     expect([cause?.id, cause?.instead?.commands]).toEqual(["bypassed", [`iptables -t nat -D ${rule.slice(3)}`]]);
     expect(cause?.says).toContain(
@@ -43,10 +43,10 @@ describe("a rule that ends the table before our chain is asked", () => {
     ["is beside IPVS", `-A PREROUTING -j ACCEPT\n${CALL}`, { isServedAtInput: true }],
     ["is about what is no Service's", `-A PREROUTING -j ACCEPT\n${CALL}`, { isTranslated: false }],
   ])("is not named where it %s", (_name, rules, way) => {
-    expect(told([nat(rules)], way)).toEqual([]);
+    expect(reported([nat(rules)], way)).toEqual([]);
   });
 
   it("is not named where the other variant of iptables asks our chain", () => {
-    expect(told([nat(`-A PREROUTING -j ACCEPT\n${CALL}`), nat(CALL, "iptables-legacy")])).toEqual([]);
+    expect(reported([nat(`-A PREROUTING -j ACCEPT\n${CALL}`), nat(CALL, "iptables-legacy")])).toEqual([]);
   });
 });

@@ -126,11 +126,11 @@ describe("what is said of a host", () => {
 test("no forwarding of IPv6 is a fault where IPv6 Services are in force", () => {
   const off = { ...HOST, parameters: { forwardsIPv4: 1, forwardsIPv6: 0 } };
   const withAddress = { ...off, addresses: [{ ip: "fd00::2", prefixLength: 64, link: "up0" }] };
-  const told = (host: HostSurvey, ...served: readonly ("IPv4" | "IPv6")[]): readonly string[] =>
+  const reported = (host: HostSurvey, ...served: readonly ("IPv4" | "IPv6")[]): readonly string[] =>
     diagnose(host, { ...NO_PROXY, served: new Set(served) }).map(({ severity, because }) => `${severity}: ${because}`);
-  expect(told(off, "IPv4")).toEqual([]);
-  expect(told(withAddress)).toEqual(["note: net.ipv6.conf.all.forwarding is 0, and up0 has fd00::2"]);
-  expect(told(off, "IPv6")).toEqual(["fault: net.ipv6.conf.all.forwarding is 0, and the proxy serves IPv6 Services"]);
+  expect(reported(off, "IPv4")).toEqual([]);
+  expect(reported(withAddress)).toEqual(["note: net.ipv6.conf.all.forwarding is 0, and up0 has fd00::2"]);
+  expect(reported(off, "IPv6")).toEqual(["fault: net.ipv6.conf.all.forwarding is 0, and the proxy serves IPv6 Services"]);
 });
 
 test("a rule that drops a whole uplink is named with how it goes", () => {
@@ -205,7 +205,7 @@ describe("who writes rules", () => {
   ])("%s", (_name, traces, names) => {
     const writers = writersOf({ ...none, ...traces });
     expect(writers.map(({ name }) => name)).toEqual(names);
-    expect(writers.every(({ traces: told }) => told.length === 1)).toBe(true);
+    expect(writers.every(({ traces: reported }) => reported.length === 1)).toBe(true);
   });
 
   it("finds processes of this network namespace alone", async () => {
@@ -241,7 +241,7 @@ describe("where a process answers Services", () => {
     names: [chain],
     chains: [{ name: chain, policy, rules, isCut: false }],
   });
-  const told = (found: Partial<HostSurvey>, answersItself: boolean): readonly string[] =>
+  const reported = (found: Partial<HostSurvey>, answersItself: boolean): readonly string[] =>
     diagnose({ ...HOST, ...found }, { ...NO_PROXY, served: new Set(["IPv4"]), answersItself }).map(
       ({ severity, id }) => `${severity} ${id}`,
     );
@@ -260,14 +260,14 @@ describe("where a process answers Services", () => {
     ["a bridge does not call the rules", { devices: [bridge] }, "risk bridge-not-called", ""],
     ["the bridge that has the addresses of Services", { devices: [{ ...bridge, name: "turnout0" }] }, "", ""],
   ])("%s", (_name, found, inKernel, byProcess) => {
-    expect([told(found, false)[0] ?? "", told(found, true)[0] ?? ""]).toEqual([inKernel, byProcess]);
+    expect([reported(found, false)[0] ?? "", reported(found, true)[0] ?? ""]).toEqual([inKernel, byProcess]);
   });
 
   it("pods' devices that INPUT drops are a fault", () => {
     const devices = ["veth1", "veth2"].map((name) => ({ ...bridge, name, kind: "veth", namespace: 1 }));
     const iptables = [filterOf("INPUT", "DROP", "-i lo -j ACCEPT", "-i eth0 -j ACCEPT")];
-    expect(told({ devices, iptables, uplinks: ["eth0"] }, true)).toEqual(["fault drops-device", "risk drops-input"]);
-    expect(told({ devices, iptables, uplinks: ["eth0"] }, false)).toEqual([]);
+    expect(reported({ devices, iptables, uplinks: ["eth0"] }, true)).toEqual(["fault drops-device", "risk drops-input"]);
+    expect(reported({ devices, iptables, uplinks: ["eth0"] }, false)).toEqual([]);
   });
 
   it("no rule about translated packets mends it", () => {

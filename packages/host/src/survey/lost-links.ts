@@ -58,9 +58,9 @@ export async function addressesBehind(
   const found = await Promise.all(
     devices.flatMap(({ namespace }) => (namespace === undefined ? [] : [netlink.addressesIn(namespace, family)])),
   );
-  const told = found.filter((addresses) => addresses !== undefined);
-  if (told.length === 0) return undefined;
-  return told.flat().filter((address) => !address.startsWith("127.") && address !== "::1" && !isOfLink(address));
+  const reported = found.filter((addresses) => addresses !== undefined);
+  if (reported.length === 0) return undefined;
+  return reported.flat().filter((address) => !address.startsWith("127.") && address !== "::1" && !isOfLink(address));
 }
 
 function isLost({ isUp, hasCarrier, isBlocked }: Link): boolean {

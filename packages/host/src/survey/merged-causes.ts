@@ -17,12 +17,12 @@ export function distinctRules(found: readonly { readonly unjudged?: readonly Unj
 
 /** What concerns several endpoints is said once, with what lets each of them through. */
 export function shared(found: readonly (readonly Cause[])[]): readonly Cause[] {
-  const told = new Map<string, Cause>();
+  const reported = new Map<string, Cause>();
   for (const cause of found.flat()) {
     const key = `${cause.id} ${cause.show?.join()}`;
-    const first = told.get(key) ?? cause;
+    const first = reported.get(key) ?? cause;
     const commands = new Set([...(first.commands ?? []), ...(cause.commands ?? [])]);
-    told.set(key, commands.size === 0 ? first : { ...first, commands: [...commands] });
+    reported.set(key, commands.size === 0 ? first : { ...first, commands: [...commands] });
   }
-  return [...told.values()];
+  return [...reported.values()];
 }

@@ -65,23 +65,23 @@ it("what has no route comes to no hook behind it", () => {
 });
 
 describe("what programs at devices have told conntrack", () => {
-  const told = { isTranslatedBefore: true };
+  const reported = { isTranslatedBefore: true };
   const redirect = iptables("-A PREROUTING -p tcp --dport 80 -j REDIRECT --to-ports 3128", "nat");
 
   it("no nat chain is asked about, neither of the destination nor of the source", () => {
     const inIptables = { hasKubeChains: true };
-    expect([blamed(redirect, inIptables), blamed(redirect, { ...inIptables, ...told })]).toEqual([["foreign_translation"], []]);
+    expect([blamed(redirect, inIptables), blamed(redirect, { ...inIptables, ...reported })]).toEqual([["foreign_translation"], []]);
     const snat = iptables("-A POSTROUTING -j SNAT --to-source 192.0.2.9", "nat");
     const endpoint = { ...FORWARDED.endpoint, isLocal: false };
     const unjudged = (way: Partial<HookedWay>): number => externalFindings([snat], { ...FORWARDED, endpoint, ...way }).unjudged.length;
-    expect([unjudged({}), unjudged(told)]).toEqual([1, 0]);
+    expect([unjudged({}), unjudged(reported)]).toEqual([1, 0]);
   });
 
   it("other chains are, and nat chains about what is not translated", () => {
-    expect(blamed(iptables("-A PREROUTING -p tcp --dport 80 -j DROP", "mangle"), told)).toEqual(["foreign_drop"]);
+    expect(blamed(iptables("-A PREROUTING -p tcp --dport 80 -j DROP", "mangle"), reported)).toEqual(["foreign_drop"]);
     const socket = { packet: { ...FORWARDED.packet, destination: "10.1.1.1", port: 80 }, isTranslated: false, isBySocket: true };
-    expect(blamed(redirect, { ...told, ...socket })).toEqual(["foreign_translation"]);
-    expect(blamed(redirect, { ...told, isTranslated: false })).toEqual([]);
+    expect(blamed(redirect, { ...reported, ...socket })).toEqual(["foreign_translation"]);
+    expect(blamed(redirect, { ...reported, isTranslated: false })).toEqual([]);
   });
 });
 

@@ -115,9 +115,9 @@ export async function evaluateExternal(
       routeOf,
       isBridge,
     });
-    const { causes, ...told } = externalFindings(tables, hooked);
+    const { causes, ...reported } = externalFindings(tables, hooked);
     const narrow = mtuCauses(tables, found, way, facts, { isLocal: hooked.isLocal, isInSet });
-    if ((asked.size === 0 && sought.size === 0) || round === SET_ROUNDS) return { causes: [...causes, ...narrow], ...told };
+    if ((asked.size === 0 && sought.size === 0) || round === SET_ROUNDS) return { causes: [...causes, ...narrow], ...reported };
     for (const address of sought) routes.set(address, await ownRoute(exec, packet.family, address, signal));
     await Promise.all(
       [...asked].map(async ([key, [set = "", member = ""]]) => {

@@ -25,7 +25,7 @@ function snat(way: Partial<HookedWay>, to = "198.18.0.1"): ExternalFindings {
   return externalFindings([table], { ...WAY, ...way });
 }
 
-const told = ({ causes, unjudged }: ExternalFindings): readonly string[] => [
+const reported = ({ causes, unjudged }: ExternalFindings): readonly string[] => [
   ...causes.map(({ id, isSure = true }) => `${isSure ? "" : "maybe "}${id}`),
   ...unjudged.map(({ says }) => (says.endsWith("which this host does not have: answers may go elsewhere") ? "can't be judged" : says)),
 ];
@@ -59,10 +59,10 @@ describe("a source that becomes an address of nobody here", () => {
       ["can't be judged"],
     ],
   ])("with %s", (_name, way, wanted) => {
-    expect(told(snat(way))).toEqual(wanted);
+    expect(reported(snat(way))).toEqual(wanted);
   });
 
   it("is none where it is this host's, with ports or without", () => {
-    for (const to of ["172.18.0.1", "172.18.0.1:1024-2000"]) expect(told(snat({ routeOf: () => BY_ETH0 }, to))).toEqual([]);
+    for (const to of ["172.18.0.1", "172.18.0.1:1024-2000"]) expect(reported(snat({ routeOf: () => BY_ETH0 }, to))).toEqual([]);
   });
 });

@@ -206,13 +206,13 @@ export function writersOf(traces: Traces): readonly Writer[] {
   for (const { family, table, variant, names } of ownersFirst(traces.iptables)) {
     const inNat = traces.iptables.find((one) => one.variant === variant && one.family === family && one.table === "nat")?.names ?? [];
     const [hasMarker, hasProxy] = [inNat.includes(MARKER_CHAIN), inNat.includes(PROXY_CHAIN)];
-    const told = new Set<string>();
+    const reported = new Set<string>();
     for (const chain of names) {
       const fitting = nameOf((each) => each.chain?.test(chain) === true);
       const one = fitting?.name === EITHER && hasKubelet ? KUBELET_ITSELF : fitting;
-      if (one === undefined || told.has(one.name) || (one.name === "kube-proxy" && hasMarker) || (one.name === EITHER && hasProxy))
+      if (one === undefined || reported.has(one.name) || (one.name === "kube-proxy" && hasMarker) || (one.name === EITHER && hasProxy))
         continue;
-      told.add(one.name);
+      reported.add(one.name);
       note(one, `chain ${chain} in ${family === "IPv4" ? "ip" : "ip6"} ${table} (${variant})`);
     }
   }

@@ -90,7 +90,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     link.pin(`${PINS}/links/connect4`);
     const twice = await refusal(() => link.pin(`${PINS}/links/connect4`));
     for (const one of [link, first]) one.close();
-    const alone = await talk("10.96.0.10", 80);
+    const standalone = await talk("10.96.0.10", 80);
     const second = await bpf.load(EXAMPLE, { maps: pins });
     const services = second.map("services");
     const kept = (await keysOf(services)).length;
@@ -114,7 +114,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const removed = [existsSync(PINS), bpf.pins(PINS).length, await talk("10.96.0.10", 80).then((said) => said !== upgraded)];
     const noBpffs = await refusal(() => bpf.removePins("/proc/self"));
     server.close();
-    return { twice, alone, kept, upgraded, counters, listed, otherSize, otherMap, otherKind, none, same, outside, removed, noBpffs };
+    return { twice, standalone, kept, upgraded, counters, listed, otherSize, otherMap, otherKind, none, same, outside, removed, noBpffs };
   },
 
   async tc() {

@@ -263,12 +263,12 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const commits = (await netlink.nftGeneration()) - before;
     // It is there, or this fails.
     tool("nft", ["delete element ip t ips { 255.255.255.255 }"]);
-    const told = await nextEvent(events);
+    const reported = await nextEvent(events);
     ending.abort();
     const listed = ["ip t services", "ip t endpoints", "ip6 t services"].map((set) =>
       elementsIn(tool("nft", ["list", "map", ...set.split(" ")])),
     );
-    return { said, commits, told: told?.kind === "commit" ? told.process : told, listed };
+    return { said, commits, reported: reported?.kind === "commit" ? reported.process : reported, listed };
   },
 
   // More is committed than the socket can hold; the package `netlink` would abort the process here.
@@ -336,11 +336,11 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const seen = await change;
     const devices = await netlink.devices();
     const names = new Map(devices.map(({ index, name: own }) => [index, own]));
-    const told = async (family: "IPv4" | "IPv6"): Promise<readonly string[]> =>
+    const reported = async (family: "IPv4" | "IPv6"): Promise<readonly string[]> =>
       (await netlink.routes(family))
         .map((one) => `${one.destination} ${names.get(one.device)}${one.hasGateway ? " by a router" : ""}`)
         .toSorted();
-    const routes = [...(await told("IPv4")), ...(await told("IPv6")).filter((text) => !text.startsWith("fe80::"))];
+    const routes = [...(await reported("IPv4")), ...(await reported("IPv6")).filter((text) => !text.startsWith("fe80::"))];
     ending.abort();
     return {
       seen,
@@ -357,13 +357,13 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     try {
       for (const line of [`link add veth0 type veth peer name eth0 netns ${pod.pid}`, "link set veth0 up", "link add br0 type bridge"])
         tool("ip", line.split(" "));
-      const before = await told();
+      const before = await reported();
       pod.run("link set lo up", "link set eth0 up", "addr add 10.1.0.5/32 dev eth0", "addr add fd00::5/128 dev eth0 nodad");
-      return { before, after: await told(), noOne: (await netlink.addressesIn(77, "IPv4")) ?? "unknown" };
+      return { before, after: await reported(), noOne: (await netlink.addressesIn(77, "IPv4")) ?? "unknown" };
     } finally {
       pod.end();
     }
-    async function told(): Promise<unknown> {
+    async function reported(): Promise<unknown> {
       const devices = await netlink.devices();
       const state = (one: string): string => {
         const { isUp, hasCarrier, namespace } = devices.find((device) => device.name === one) ?? { isUp: false, hasCarrier: false };

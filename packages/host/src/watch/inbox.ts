@@ -18,10 +18,10 @@ export class Inbox<T extends object> {
   }
 
   /** Take in what a source tells, until it ends. */
-  follow<S>(source: AsyncIterable<S>, newsOf: (told: S) => T): void {
-    const told = source[Symbol.asyncIterator]();
+  follow<S>(source: AsyncIterable<S>, newsOf: (reported: S) => T): void {
+    const reported = source[Symbol.asyncIterator]();
     const pump = async (): Promise<void> => {
-      for (let next = await told.next(); next.done !== true; next = await told.next()) this.put(newsOf(next.value));
+      for (let next = await reported.next(); next.done !== true; next = await reported.next()) this.put(newsOf(next.value));
       this.#add(new End());
     };
     pump().catch((error: unknown) => this.#add(new End({ error })));

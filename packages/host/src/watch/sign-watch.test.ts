@@ -30,34 +30,34 @@ beforeEach(() => {
 
 /** What is told, `name: before > now`. */
 function follow(signal = stop.signal): string[] {
-  const told: string[] = [];
+  const reported: string[] = [];
   const run = async (): Promise<void> => {
     try {
       for await (const changes of watch.follow(signal))
-        told.push(...Array.from(changes, ([name, { before, now }]) => `${name}: ${before} > ${now}`));
+        reported.push(...Array.from(changes, ([name, { before, now }]) => `${name}: ${before} > ${now}`));
     } catch (error) {
-      told.push(String(error));
+      reported.push(String(error));
     }
   };
   void run();
-  return told;
+  return reported;
 }
 
 describe("watching signs", () => {
   it("tells everybody who follows of others' changes within two tenths of a second, and of nothing else", async () => {
-    const [told, other] = [follow(), follow()];
+    const [reported, other] = [follow(), follow()];
     await clock.advance(1_000);
     host.set("nat", "2 rules");
     host.set("filter", "1 rule");
     await clock.advance(200);
-    expect([told, other]).toEqual([
+    expect([reported, other]).toEqual([
       ["nat: 3 rules > 2 rules", "filter: undefined > 1 rule"],
       ["nat: 3 rules > 2 rules", "filter: undefined > 1 rule"],
     ]);
   });
 
   it("tells of what came right before a write of ours, and not of the write", async () => {
-    const told = follow();
+    const reported = follow();
     await clock.advance(50);
     const isUntouched = watch.sinceNow();
     host.set("filter", "1 rule");
@@ -66,7 +66,7 @@ describe("watching signs", () => {
       host.set("nat", "4 rules");
     });
     await clock.advance(1_000);
-    expect(told).toEqual(["filter: undefined > 1 rule"]);
+    expect(reported).toEqual(["filter: undefined > 1 rule"]);
     expect([isUntouched(), watch.sinceNow()()]).toEqual([false, true]);
   });
 
@@ -119,41 +119,41 @@ describe("watching signs", () => {
 
   it("where a look is dear, says nothing of what a write of ours concerns, unless others have changed something else", async () => {
     watch = new SignWatch({ clock, look, isExpensive: true });
-    const told = follow();
+    const reported = follow();
     await clock.advance(1_000);
     await watch.during(() => Promise.resolve(host.set("nat", "4 rules")), ["nat"]);
     await clock.advance(1_000);
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     await watch.during(() => Promise.resolve(host.set("nat", "5 rules")), ["nat"]);
     host.delete("nat");
     host.set("filter", "1 rule");
     await clock.advance(1_000);
-    expect(told).toEqual(["nat: 4 rules > undefined", "filter: undefined > 1 rule"]);
+    expect(reported).toEqual(["nat: 4 rules > undefined", "filter: undefined > 1 rule"]);
     host.set("nat", "1 rule");
     await clock.advance(1_000);
-    expect(told.slice(2)).toEqual(["nat: undefined > 1 rule"]);
+    expect(reported.slice(2)).toEqual(["nat: undefined > 1 rule"]);
   });
 
   it("where a look is dear takes none around a write of ours, and what it sees next for ours", async () => {
     watch = new SignWatch({ clock, look, isExpensive: true });
-    const told = follow();
+    const reported = follow();
     await clock.advance(3_500);
     const before = looks;
     await watch.during(() => Promise.resolve(host.set("nat", "4 rules")));
     expect(looks).toBe(before);
     await clock.advance(3_000);
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     host.set("nat", "5 rules");
     await clock.advance(1_000);
-    expect(told).toEqual(["nat: 4 rules > 5 rules"]);
+    expect(reported).toEqual(["nat: 4 rules > 5 rules"]);
   });
 
   it("fails where looking does, and begins anew", async () => {
-    const told = follow();
+    const reported = follow();
     failure = new ProxyError("permission_denied", "nobody may look");
     await clock.advance(100);
     failure = undefined;
-    expect(told).toEqual([expect.stringContaining("nobody may look")]);
+    expect(reported).toEqual([expect.stringContaining("nobody may look")]);
     const again = follow();
     await flushPromises();
     host.set("nat", "1 rule");

@@ -271,13 +271,13 @@ export class FileReader {
   }
 
   #notify(findings: readonly Finding[], keepsOthers: boolean): void {
-    const told = new Set(this.#held.map(({ id }) => id));
+    const reported = new Set(this.#held.map(({ id }) => id));
     const ids = new Set(findings.map(({ id }) => id));
     this.#held = keepsOthers ? [...this.#held.filter(({ id }) => !ids.has(id)), ...findings] : findings;
     this.#options.sink.holdIssues?.(this.#held.map(({ issue }) => issue));
     for (const { id, issue } of findings) {
-      if (told.has(id)) continue;
-      told.add(id);
+      if (reported.has(id)) continue;
+      reported.add(id);
       this.#options.report(issue);
     }
   }

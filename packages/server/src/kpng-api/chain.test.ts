@@ -283,8 +283,8 @@ describe("from our store over kpng's protocol to our rows", () => {
   test("the node is eligible while the node-state server knows it, and its own address is what it is told to be", async () => {
     await follow(["globalv1"], []);
     const options = { target: stateServer.target, nodeName: "node1", bindAddress: "172.18.0.9", clock: new TestClock() };
-    const told: boolean[] = [];
-    const own = new NodeLink({ ...options, onEligibility: ({ isEligible }) => void told.push(isEligible) });
+    const reported: boolean[] = [];
+    const own = new NodeLink({ ...options, onEligibility: ({ isEligible }) => void reported.push(isEligible) });
     const feed = own.feed("IPv4");
     expect((await feed.next(new AbortController().signal)).node?.addresses).toEqual(["172.18.0.9"]);
     expect(own.eligibility.isEligible).toBe(false);
@@ -292,7 +292,7 @@ describe("from our store over kpng's protocol to our rows", () => {
     await eventually(() => own.eligibility.isEligible);
     stateServer.store.remove("Node", "", "node1");
     await eventually(() => !own.eligibility.isEligible);
-    expect(told.slice(-2)).toEqual([true, false]);
+    expect(reported.slice(-2)).toEqual([true, false]);
     await own.close();
   });
 

@@ -25,8 +25,8 @@ test("a watcher that is further behind than changes are remembered is told of ev
   change("old", item("old", 1));
   // Each time under another path: one that changes again and again is remembered once.
   for (let count = 1; count <= 9_000; count++) change("busy", item(`busy-${count}`, 0));
-  const told = image
+  const reported = image
     .changesFrom(held, since)
     ?.map(({ path, after }) => `${path} ${after?.bytes.equals(item(path, path === "old" ? 1 : 0).bytes)}`);
-  expect(told?.toSorted()).toEqual(["busy-0 undefined", "busy-9000 true", "old true"]);
+  expect(reported?.toSorted()).toEqual(["busy-0 undefined", "busy-9000 true", "old true"]);
 });

@@ -33,7 +33,7 @@ function queueWith(event: ProxyEvent = STARTING, by: TestClock | ManualClock = c
 }
 
 /** Lines about events that were not written. */
-const told = (level: "info" | "debug" = "info"): RecordedLines =>
+const reported = (level: "info" | "debug" = "info"): RecordedLines =>
   run.log.lines.filter(({ line }) => line.startsWith(level) && line.includes("was not written"));
 type RecordedLines = KubeRun["log"]["lines"];
 const notes = (): readonly unknown[] => api.objects("Event").map(({ note }) => note);
@@ -140,9 +140,11 @@ it("a refusal is one line for all events, until one is written, and everything e
   const events = queueWith();
   await run.follow(api, {}, { events, clock });
   events.put(WARNING);
-  await eventually(() => told("debug").length === 1);
+  await eventually(() => reported("debug").length === 1);
   await watching(api);
-  expect(told().map(({ line }) => line)).toEqual([expect.stringContaining("the event Starting was not written; nothing depends on it")]);
+  expect(reported().map(({ line }) => line)).toEqual([
+    expect.stringContaining("the event Starting was not written; nothing depends on it"),
+  ]);
   expect(run.log.of("warn")).toEqual([]);
   expect(api.requests.filter(({ method }) => method === "POST")).toHaveLength(2);
   expect(run.sink.objects.has("Service shop/cart")).toBe(true);
@@ -151,7 +153,7 @@ it("a refusal is one line for all events, until one is written, and everything e
   await eventually(() => api.objects("Event").length === 1);
   api.misbehave({ only: { kind: "Event" }, status: 403 });
   events.put({ ...WARNING, matter: "IPv6" });
-  await eventually(() => told().length === 2);
+  await eventually(() => reported().length === 2);
 });
 
 it("an event is sent when the API server is there, and given up after twelve tries", async () => {
@@ -160,13 +162,13 @@ it("an event is sent when the API server is there, and given up after twelve tri
   await eventually(() => api.objects("Event").length === 1);
   // 10 s, and an eighth more by chance.
   expect(clock.sleeps.filter((ms) => ms === 11_250)).toHaveLength(3);
-  expect(told()).toEqual([]);
+  expect(reported()).toEqual([]);
   await run.end();
   run = await KubeRun.create();
   api.misbehave({ only: { kind: "Event" }, status: 503 });
   const before = api.requests.length;
   await run.follow(api, {}, { events: queueWith(), clock });
-  await eventually(() => told().length === 1);
+  await eventually(() => reported().length === 1);
   expect(api.requests.slice(before).filter(({ method }) => method === "POST")).toHaveLength(12);
 });
 

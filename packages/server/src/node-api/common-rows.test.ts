@@ -24,10 +24,10 @@ describe("rows of many nodes", () => {
     const agree = (steps: readonly { node: number; key: string; form: { ready: boolean; local: number } | undefined }[]): void => {
       const common = new CommonRows();
       const nodes = Array.from({ length: NODES }, () => ({ rows: common.open(), truth: new Map<string, ServicePort>() }));
-      for (const { node, key, form: told } of steps) {
+      for (const { node, key, form: reported } of steps) {
         const { rows, truth } = nodes[node]!;
         const before = truth.get(key);
-        const next = told === undefined ? undefined : row(key, told);
+        const next = reported === undefined ? undefined : row(key, reported);
         const changed = next === undefined ? rows.delete(key) : rows.set(next);
         expect(changed).toEqual(isEqual(before, next) ? undefined : (next ?? before));
         if (next === undefined) truth.delete(key);

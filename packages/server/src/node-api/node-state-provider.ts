@@ -128,9 +128,9 @@ export function createRelayProvider({ target, tls, version, clock, log }: RelayO
         log,
         packed,
         failOnRefusal: true,
-        onEligibility: (eligibility, told) => {
+        onEligibility: (eligibility, reported) => {
           for (const { family, view } of views) {
-            if (told !== undefined && told !== family) continue;
+            if (reported !== undefined && reported !== family) continue;
             // It is part of a first state; later the change set that it came with goes first: the node it speaks of is in there.
             if (view.hasState) setImmediate(() => view.setEligibility(eligibility));
             else view.setEligibility(eligibility);

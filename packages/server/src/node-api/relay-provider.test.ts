@@ -84,10 +84,10 @@ describe("behind a relay", () => {
       ends.push(() => link.close());
       return await link.feed("IPv4").next(never);
     };
-    const [one, two, alone] = [await stateOf("node1", packed), await stateOf("node2", packed), await stateOf("node3")];
+    const [one, two, standalone] = [await stateOf("node1", packed), await stateOf("node2", packed), await stateOf("node3")];
     expect(one.set).toHaveLength(3);
     expect(two.set.map((row, at) => row === one.set[at])).toEqual([true, true, true]);
-    expect(alone.set.map((row, at) => row === one.set[at])).toEqual([false, false, false]);
+    expect(standalone.set.map((row, at) => row === one.set[at])).toEqual([false, false, false]);
   });
 
   test("a row that is equal on two nodes is held once: it is encoded once for both", async () => {

@@ -66,7 +66,7 @@ interface Told {
  */
 export class KpngLink {
   readonly #options: KpngLinkOptions;
-  #told: Told | undefined;
+  #reported: Told | undefined;
   /** What there is comes from here. */
   #isActive = false;
 
@@ -76,8 +76,8 @@ export class KpngLink {
 
   /** Whether load balancers should send the node traffic, as far as kpng says. */
   get eligibility(): Eligibility {
-    if (this.#told === undefined) return eligibilityOf(undefined);
-    return eligibilityOf(this.#told.store.node(this.#options.nodeName));
+    if (this.#reported === undefined) return eligibilityOf(undefined);
+    return eligibilityOf(this.#reported.store.node(this.#options.nodeName));
   }
 
   /** Follow until the stream ends; resolves to why: `host_unsupported` when neither protocol is there. */
@@ -89,12 +89,12 @@ export class KpngLink {
 
   /** What changed in a family since the last call; the first is full. */
   pull(family: IPFamily): ChangeSet | undefined {
-    return this.#isActive ? this.#told?.views[family].pull() : undefined;
+    return this.#isActive ? this.#reported?.views[family].pull() : undefined;
   }
 
   /** Want everything of a family with the next change set. */
   askFull(family: IPFamily): void {
-    this.#told?.views[family].askFull();
+    this.#reported?.views[family].askFull();
   }
 
   /** The node-state server speaks something better now. */
@@ -106,10 +106,10 @@ export class KpngLink {
   /** Let go of what was told. */
   close(): void {
     this.#isActive = false;
-    this.#told?.removals.stop();
-    if (this.#told !== undefined) for (const family of FAMILIES) this.#told.views[family].close();
-    this.#told?.issues.close();
-    this.#told = undefined;
+    this.#reported?.removals.stop();
+    if (this.#reported !== undefined) for (const family of FAMILIES) this.#reported.views[family].close();
+    this.#reported?.issues.close();
+    this.#reported = undefined;
   }
 
   async #followWith(protocol: KpngProtocol, signal: AbortSignal): Promise<ProxyError> {
@@ -137,7 +137,7 @@ export class KpngLink {
     const silent = giveUp(AbortSignal.any([over.signal, heard.signal]));
     const reason = await stream.ended;
     over.abort();
-    this.#told?.removals.stop();
+    this.#reported?.removals.stop();
     await silent;
     signal.removeEventListener("abort", stream.cancel);
     if (heard.signal.aborted || signal.aborted || !ProxyError.is(reason, "canceled")) return reason;
@@ -152,9 +152,9 @@ export class KpngLink {
   /** A stream speaks: what it says is the whole state, from its first op on. */
   #enter(protocol: KpngProtocol): void {
     const { log, target } = this.#options;
-    if (this.#told?.protocol !== protocol) {
+    if (this.#reported?.protocol !== protocol) {
       this.close();
-      this.#told = this.#begin(protocol);
+      this.#reported = this.#begin(protocol);
     }
     if (!this.#isActive) {
       log.warn(`the node-state server speaks kpng's ${protocol} and no turnout.node.v1; some of what Services say is lost`, {
@@ -163,7 +163,7 @@ export class KpngLink {
       });
     } else log.info(`following kpng's ${protocol} again`, { target });
     this.#isActive = true;
-    this.#told?.ops.restart();
+    this.#reported?.ops.restart();
   }
 
   #begin(protocol: KpngProtocol): Told {
@@ -197,13 +197,13 @@ export class KpngLink {
 
   /** Tells whether it was a Sync, for which another request is due. */
   #hear(bytes: Buffer): boolean {
-    const told = this.#told;
-    told?.removals.heard();
-    const news = told?.ops.receive(bytes);
-    if (told === undefined || news === undefined) return false;
-    told.objects.apply(news);
-    told.removals.synced();
-    for (const kind of OBJECT_KINDS) told.store.markSynced(kind);
+    const reported = this.#reported;
+    reported?.removals.heard();
+    const news = reported?.ops.receive(bytes);
+    if (reported === undefined || news === undefined) return false;
+    reported.objects.apply(news);
+    reported.removals.synced();
+    for (const kind of OBJECT_KINDS) reported.store.markSynced(kind);
     this.#options.onNews();
     return true;
   }

@@ -156,8 +156,8 @@ export class NodeLink {
     for (const family of FAMILIES) {
       const cursor = this.#cursors[family];
       if (!cursor.isDue) continue;
-      const told = this.#kpng?.pull(family);
-      if (told !== undefined) cursor.give(told);
+      const reported = this.#kpng?.pull(family);
+      if (reported !== undefined) cursor.give(reported);
       else if (this.#isWelcome) this.#stream?.send({ request: { $case: "ask", value: cursor.ask() } });
     }
   }

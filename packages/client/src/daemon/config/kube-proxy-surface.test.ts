@@ -203,7 +203,7 @@ describe("each start that was tried with kube-proxy", () => {
   });
 
   test("has the values in force that kube-proxy writes, also of flags that are given twice, but for those listed with their reasons", () => {
-    const told = named.filter(({ args, file, written }) => written !== undefined && isAccepted(args, file));
+    const reported = named.filter(({ args, file, written }) => written !== undefined && isAccepted(args, file));
     const ours = (args: readonly string[]): Readonly<Record<string, unknown>> => {
       const all = valuesOf(fileOf(args, undefined));
       // As for kube-proxy: what is as without flags is not told.
@@ -211,9 +211,11 @@ describe("each start that was tried with kube-proxy", () => {
     };
     const theirs = (args: readonly string[], written: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
       Object.fromEntries(pathsOf(args).flatMap((path) => (Object.hasOwn(written, path) ? [[path, written[path]]] : [])));
-    const other = told.filter(({ args, written = {} }) => !isDeepStrictEqual(ours(args), theirs(args, written))).map(({ name }) => name);
+    const other = reported
+      .filter(({ args, written = {} }) => !isDeepStrictEqual(ours(args), theirs(args, written)))
+      .map(({ name }) => name);
     expect(other.toSorted()).toEqual(Object.keys(OTHER_VALUES).toSorted());
-    expect(told.length).toBeGreaterThan(100);
+    expect(reported.length).toBeGreaterThan(100);
   });
 
   test("there are starts of both kinds, and of every flag that has a field", () => {

@@ -56,8 +56,8 @@ export interface LoggingSettings {
 export function loadConfig(input: ConfigInput): LoadedConfig {
   const flags = parseConfigFlags(input.flags);
   const file = input.file === undefined ? undefined : parseKubeProxyConfig(input.file.text, input.file.path);
-  const ignored = file === undefined ? [] : CONFIG_FLAGS.filter(({ path }) => path in flags && !countsBesideFile(path));
-  const counting = Object.entries(flags).filter(([path]) => file === undefined || countsBesideFile(path));
+  const ignored = file === undefined ? [] : CONFIG_FLAGS.filter(({ path }) => path in flags && !countsNextToFile(path));
+  const counting = Object.entries(flags).filter(([path]) => file === undefined || countsNextToFile(path));
   const fromFlags: GivenValues = Object.fromEntries(counting);
   const given: GivenValues = { ...file?.given, ...fromFlags };
   const warnings = [...(file?.warnings ?? []), ...deprecated(input.flags)];
@@ -72,7 +72,7 @@ export function loadConfig(input: ConfigInput): LoadedConfig {
 }
 
 /** @source kube-proxy cmd/kube-proxy/app/options.go copyLogsFromFlags, processHostnameOverrideFlag */
-function countsBesideFile(path: string): boolean {
+function countsNextToFile(path: string): boolean {
   return path === "hostnameOverride" || path.startsWith("logging.");
 }
 

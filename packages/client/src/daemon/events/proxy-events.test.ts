@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { ProxyError } from "@turnout/core";
 import { describe, expect, it } from "vitest";
-import { closedHealthPortEvent, foreignChangeEvent, ownServerEvent, PROXY_EVENTS, type ProxyEvent } from "./proxy-events.ts";
+import { closedHealthPortEvent, externalChangeEvent, ownServerEvent, PROXY_EVENTS, type ProxyEvent } from "./proxy-events.ts";
 
 function bindError(code: string, object: string): ProxyError {
   return new ProxyError("already_exists", "can't listen", { object, cause: Object.assign(new Error("listen"), { code }) });
@@ -59,10 +59,10 @@ it("docs/operations.md names the events that there are, with their types and obj
 describe("rules that others changed", () => {
   it("are told with who it was, and what was done to what", () => {
     const some = ["removed service TCP 10.96.0.1:80 (shop/cart:http/TCP)"];
-    expect(foreignChangeEvent("IPv4", { who: "nft (pid 7)", objects: 3, some }).note).toBe(
+    expect(externalChangeEvent("IPv4", { who: "nft (pid 7)", objects: 3, some }).note).toBe(
       "Turnout's rules for IPv4 were changed and are repaired (3 objects): nft (pid 7); removed service TCP 10.96.0.1:80 (shop/cart:http/TCP), …",
     );
-    expect(foreignChangeEvent("IPv6", { who: "nft (pid 7)", objects: 1, some: [] })).toMatchObject({
+    expect(externalChangeEvent("IPv6", { who: "nft (pid 7)", objects: 1, some: [] })).toMatchObject({
       note: "Turnout's rules for IPv6 were changed and are repaired (1 object): nft (pid 7)",
       matter: "IPv6",
     });

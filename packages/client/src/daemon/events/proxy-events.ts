@@ -82,7 +82,7 @@ export function closedHealthPortEvent(nodeName: string, { service, port, family,
 }
 
 /** What somebody did to our rules. */
-export interface ToldChange {
+export interface ReportedChange {
   readonly who: string;
   readonly objects: number;
   /** What was done to some of them. */
@@ -90,7 +90,7 @@ export interface ToldChange {
 }
 
 /** Tell that somebody changed our rules, and that they are as they were. Pure. */
-export function foreignChangeEvent(family: IPFamily, { who, objects, some }: ToldChange): ProxyEvent {
+export function externalChangeEvent(family: IPFamily, { who, objects, some }: ReportedChange): ProxyEvent {
   const count = objects === 1 ? "1 object" : `${objects} objects`;
   // Last, because a long note is cut.
   const what = some.length === 0 ? "" : `; ${some.join(", ")}${objects > some.length ? ", …" : ""}`;

@@ -35,10 +35,10 @@ export class NodeFeed implements Feed {
     return this.#feed.issues?.() ?? [];
   }
 
-  #noteNode(told: NodeContext, isFull: boolean): NodeContext {
+  #noteNode(reported: NodeContext, isFull: boolean): NodeContext {
     const before = this.#node;
     // A node-state server that only tells what changed knows the node: it has no address of this family any more.
-    const node = isFull ? lastingContext(before, told) : told;
+    const node = isFull ? lastingContext(before, reported) : reported;
     this.#node = node;
     if (before === undefined || before.addresses[0] === node.addresses[0]) return node;
     // They are answered on the node's primary address.

@@ -17,13 +17,13 @@ const QUIET_MS = 60_000;
 export function boundConnections(server: Server, address: string, clock: Clock, log: Log): void {
   // A Set keeps the order in which its members came.
   const byLastStep = new Set<Socket>();
-  let [closed, toldMs] = [0, Number.NEGATIVE_INFINITY];
+  let [closed, reportedMs] = [0, Number.NEGATIVE_INFINITY];
   const step = (socket: Socket): void => {
     if (byLastStep.delete(socket)) byLastStep.add(socket);
   };
   const notify = (): void => {
     closed++;
-    if (clock.nowMs() < toldMs + QUIET_MS) return;
+    if (clock.nowMs() < reportedMs + QUIET_MS) return;
     const hint = "many clients that don't finish their requests? see who they are with ss -tn, and keep them away from the port";
     log.warn("too many connections: those that have asked for nothing for longest are closed", {
       address,
@@ -31,7 +31,7 @@ export function boundConnections(server: Server, address: string, clock: Clock, 
       closed,
       hint,
     });
-    [closed, toldMs] = [0, clock.nowMs()];
+    [closed, reportedMs] = [0, clock.nowMs()];
   };
   server.on("connection", (socket: Socket) => {
     byLastStep.add(socket);

@@ -73,19 +73,19 @@ class ProfileBuilder {
 export function encodeCpuProfile({ nodes, samples = [], timeDeltas = [], startTime, endTime }: Profiler.Profile, atMs: number): Uint8Array {
   const byId = new Map(nodes.map((node) => [node.id, node] as const));
   const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id] as const)));
-  const told = new Map<number, { count: number; us: number }>();
+  const reported = new Map<number, { count: number; us: number }>();
   samples.forEach((id, index) => {
-    const sum = told.get(id) ?? { count: 0, us: 0 };
+    const sum = reported.get(id) ?? { count: 0, us: 0 };
     sum.count += 1;
     // A sample stands until the next one.
     sum.us += timeDeltas[index + 1] ?? 0;
-    told.set(id, sum);
+    reported.set(id, sum);
   });
   const builder = new ProfileBuilder([
     ["samples", "count"],
     ["cpu", "nanoseconds"],
   ]);
-  for (const [leaf, { count, us }] of told) {
+  for (const [leaf, { count, us }] of reported) {
     const stack: Frame[] = [];
     for (let id: number | undefined = leaf; id !== undefined; id = parents.get(id)) {
       const frame = byId.get(id)?.callFrame;

@@ -19,7 +19,7 @@ const HINTS: Readonly<Record<string, string>> = {
  */
 export function setHost(wanted: readonly HostSetting[], files: HostFiles, log: Log): readonly HostSetting[] {
   const left = writeSettings(wanted, files, log);
-  for (const [code, settings] of left) if (code !== "ENOENT") tellLeft(settings, code, log);
+  for (const [code, settings] of left) if (code !== "ENOENT") reportLeft(settings, code, log);
   return left.get("ENOENT") ?? [];
 }
 
@@ -62,10 +62,10 @@ function writeSettings(wanted: readonly HostSetting[], files: HostFiles, log: Lo
 /** Set what {@link setHost} found no file for, now that conntrack may be there; say what is still missing. */
 export function setMissing(missing: readonly HostSetting[], files: HostFiles, log: Log): void {
   const left = missing.length === 0 ? [] : setHost(missing, files, log);
-  if (left.length > 0) tellLeft(left, "ENOENT", log);
+  if (left.length > 0) reportLeft(left, "ENOENT", log);
 }
 
-function tellLeft(settings: readonly HostSetting[], code: string, log: Log): void {
+function reportLeft(settings: readonly HostSetting[], code: string, log: Log): void {
   log.warn("host settings are left as they are", {
     wanted: namesOf(settings),
     error: code,

@@ -52,7 +52,7 @@ describe("/turnout/status", () => {
     await start();
     const before = await status();
     expect(before).toMatchObject({ version: "0.1.0", backend: "toy", node: "node1", source: "file:shop.yaml", versions: { toy: "1" } });
-    expect(before.families.map(({ inForceSinceMs }) => inForceSinceMs)).toEqual([undefined, undefined]);
+    expect(before.families.map(({ appliedSinceMs }) => appliedSinceMs)).toEqual([undefined, undefined]);
     proxy.pushBoth();
     await flushPromises();
     const atMs = proxy.world.clock.nowMs();
@@ -60,7 +60,7 @@ describe("/turnout/status", () => {
     const { families, health, issues } = await status();
     expect(families).toHaveLength(2);
     expect(families[0]).toMatchObject({ family: "IPv4", services: 1, rows: 1, endpoints: 1, rowsWithoutEndpoints: 0, objects: 2 });
-    expect(families[0]).toMatchObject({ inForceSinceMs: atMs, lastSyncMs: atMs, isHealthy: true, refused: { count: 0, first: [] } });
+    expect(families[0]).toMatchObject({ appliedSinceMs: atMs, lastSyncMs: atMs, isHealthy: true, refused: { count: 0, first: [] } });
     expect(families[0]?.waiting).toBeUndefined();
     expect(families[1]).toMatchObject({ family: "IPv6", services: 0, rows: 0, objects: 1 });
     expect([health, issues.count]).toEqual([{ isHealthy: true, isEligible: true, reason: "" }, 0]);
@@ -75,7 +75,7 @@ describe("/turnout/status", () => {
     const after = await status();
     expect([after.nowMs - beforeMs, after.startedMs - startedMs]).toEqual([7_200_000, 7_200_000]);
     expect((after.families[0]?.lastSyncMs ?? 0) - (families[0]?.lastSyncMs ?? 0)).toBe(7_200_000);
-    expect((after.families[0]?.inForceSinceMs ?? 0) - (families[0]?.inForceSinceMs ?? 0)).toBe(7_200_000);
+    expect((after.families[0]?.appliedSinceMs ?? 0) - (families[0]?.appliedSinceMs ?? 0)).toBe(7_200_000);
   });
 
   test("tells what decides about its rules besides objects, and that the backend is to count", async () => {

@@ -20,7 +20,7 @@ import type { LatencySummary } from "./recent-latencies.ts";
 import type { CountedRows } from "./service-counts.ts";
 
 /** What somebody else did to our objects, found by comparing. */
-export interface ForeignChange {
+export interface ExternalChange {
   /** By the clock's `nowMs`. */
   readonly atMs: number;
   /** Who it was, as far as the host tells. */
@@ -53,7 +53,7 @@ export interface FamilyView {
   /** It had a Service at some time since the start. */
   readonly hadServices: boolean;
   /** When the first sync was in force; undefined: it isn't. */
-  readonly inForceSinceMs: number | undefined;
+  readonly appliedSinceMs: number | undefined;
   /** When everything that was wanted was last in force. */
   readonly lastSyncMs: number | undefined;
   /** Since when a change has been waiting; undefined: none is. */
@@ -67,7 +67,7 @@ export interface FamilyView {
   /** How many change sets came, the first one among them, which says everything. */
   readonly changeSets: number;
   /** Who changed our objects last; undefined: nobody did since the start. */
-  readonly foreignChange: ForeignChange | undefined;
+  readonly externalChange: ExternalChange | undefined;
   /** Which other proxies have rules in force here, as far as somebody looked. */
   readonly otherProxies: readonly OtherProxy[];
   /** How long changes take. */

@@ -53,13 +53,13 @@ test("metrics tell the busiest rows, so many and no more, and how many are left 
     "till a": { dropsOutsideRanges: 5 },
     "web a": { rejects: 1, bytesOut: 1_000_000 },
   });
-  const told = countMetrics(counts.busiest(ROWS, 2)).map(({ name, labels, value }) => [
+  const reported = countMetrics(counts.busiest(ROWS, 2)).map(({ name, labels, value }) => [
     name,
     labels?.["service"],
     value,
     labels?.["reason"] ?? labels?.["direction"],
   ]);
-  expect(told).toEqual([
+  expect(reported).toEqual([
     ["turnout_service_dropped_total", "till", 5, "source-ranges"],
     ["turnout_service_connections_total", "cart", 3, undefined],
     ["turnout_service_bytes_total", "cart", 10, "in"],

@@ -89,7 +89,7 @@ export class ServiceCounts {
 
 /** Tell counted rows as metrics. Pure. */
 export function countMetrics({ busiest, leftOut }: Pick<CountedRows, "busiest" | "leftOut">): readonly BackendMetric[] {
-  const told = busiest.flatMap(({ name: { namespace, name: service, port, protocol }, counts }) =>
+  const reported = busiest.flatMap(({ name: { namespace, name: service, port, protocol }, counts }) =>
     NAMES.flatMap((count): readonly BackendMetric[] => {
       const value = counts[count] ?? 0;
       const { name, help, label } = METRICS[count];
@@ -98,7 +98,7 @@ export function countMetrics({ busiest, leftOut }: Pick<CountedRows, "busiest" |
     }),
   );
   const help = "Service ports that something was counted for, and that are less busy than those that are told";
-  return [...told, { name: "turnout_service_ports_left_out", help, kind: "gauge", value: leftOut }];
+  return [...reported, { name: "turnout_service_ports_left_out", help, kind: "gauge", value: leftOut }];
 }
 
 /** What was counted since; a smaller number has begun anew. */

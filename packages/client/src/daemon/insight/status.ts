@@ -1,12 +1,12 @@
 import { type ClockReading, type IPFamily, type Issue, type NodeSettings, type ProxyError, wallMs } from "@turnout/core";
 import type { RuleSettings } from "./rule-settings.ts";
 import { unhealthyReason } from "../health/health.ts";
-import type { FamilyView, ForeignChange, OtherProxy, ProxyView } from "./proxy-view.ts";
+import type { FamilyView, ExternalChange, OtherProxy, ProxyView } from "./proxy-view.ts";
 import type { LatencySummary } from "./recent-latencies.ts";
 import type { CountedRows, RowCounts } from "./service-counts.ts";
 
 /** Of each list that may be long so many are told, and how many there are. */
-const TOLD_MAX = 20;
+const REPORTED_MAX = 20;
 
 /** The first of many. */
 export interface Bounded<T> {
@@ -48,12 +48,12 @@ export interface FamilyStatus {
   /** How many came, the first one among them, which says everything; absent: an older proxy doesn't tell. */
   readonly changeSets?: number;
   /** Absent: the first sync isn't in force. */
-  readonly inForceSinceMs?: number;
+  readonly appliedSinceMs?: number;
   readonly lastSyncMs?: number;
   /** Absent: nothing waits. */
   readonly waiting?: { readonly sinceMs: number; readonly rows: Bounded<string>; readonly error?: string };
   readonly refused: Bounded<RefusalStatus>;
-  readonly foreignChange?: ForeignChange;
+  readonly externalChange?: ExternalChange;
   /** Absent: none was seen. */
   readonly otherProxies?: readonly OtherProxy[];
   /** Absent: nothing changed since the first sync. */
@@ -118,7 +118,7 @@ export async function statusOf(proxy: ProxyView, signal: AbortSignal): Promise<P
 }
 
 function familyStatus(view: FamilyView, isHealthy: boolean, counted: CountedRows | undefined, clock: ClockReading): FamilyStatus {
-  const { family, rows, objectCount, inForceSinceMs, lastSyncMs, pendingSinceMs, lastError, foreignChange, latency } = view;
+  const { family, rows, objectCount, appliedSinceMs, lastSyncMs, pendingSinceMs, lastError, externalChange, latency } = view;
   const services = new Set<string>();
   const withExternalIPs = new Set<string>();
   let endpoints = 0;
@@ -151,11 +151,11 @@ function familyStatus(view: FamilyView, isHealthy: boolean, counted: CountedRows
     servicesWithExternalIPs: withExternalIPs.size,
     objects: objectCount,
     changeSets: view.changeSets,
-    ...(inForceSinceMs === undefined ? {} : { inForceSinceMs: wallMs(clock, inForceSinceMs) }),
+    ...(appliedSinceMs === undefined ? {} : { appliedSinceMs: wallMs(clock, appliedSinceMs) }),
     ...(lastSyncMs === undefined ? {} : { lastSyncMs: wallMs(clock, lastSyncMs) }),
     ...(pendingSinceMs === undefined ? {} : { waiting }),
     refused: bounded(refused),
-    ...(foreignChange === undefined ? {} : { foreignChange: { ...foreignChange, atMs: wallMs(clock, foreignChange.atMs) } }),
+    ...(externalChange === undefined ? {} : { externalChange: { ...externalChange, atMs: wallMs(clock, externalChange.atMs) } }),
     ...(otherProxies.length === 0 ? {} : { otherProxies }),
     ...(latency === undefined ? {} : { latency }),
     ...(counted === undefined ? {} : { counted: countedStatus(counted, clock) }),
@@ -165,7 +165,7 @@ function familyStatus(view: FamilyView, isHealthy: boolean, counted: CountedRows
 function countedStatus({ busiest, leftOut, readMs }: CountedRows, clock: ClockReading): CountedStatus {
   return {
     count: busiest.length + leftOut,
-    first: busiest.slice(0, TOLD_MAX),
+    first: busiest.slice(0, REPORTED_MAX),
     ...(readMs === undefined ? {} : { readMs: wallMs(clock, readMs) }),
   };
 }
@@ -183,5 +183,5 @@ export function distinctIssues(sources: readonly Iterable<Issue>[]): Bounded<Iss
 
 /** The first of many, and how many there are. */
 export function bounded<T>(all: readonly T[]): Bounded<T> {
-  return { count: all.length, first: all.slice(0, TOLD_MAX) };
+  return { count: all.length, first: all.slice(0, REPORTED_MAX) };
 }

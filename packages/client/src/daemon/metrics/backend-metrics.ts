@@ -25,8 +25,8 @@ export class BackendMetrics {
     const all = await Promise.all([...this.#sources].map(async ([family, read]) => [family, await read()] as const));
     for (const metric of this.#known.values()) metric.reset();
     const ofHost = new Set<string>();
-    for (const [ip_family, told] of all) {
-      for (const metric of told) {
+    for (const [ip_family, reported] of all) {
+      for (const metric of reported) {
         const key = JSON.stringify([metric.name, metric.labels]);
         if (metric.isOfHost === true && ofHost.has(key)) continue;
         ofHost.add(key);

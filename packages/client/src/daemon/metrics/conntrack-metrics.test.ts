@@ -13,7 +13,7 @@ const STAT = [
   "",
 ].join("\n");
 
-async function told(files: Readonly<Record<string, string>>): Promise<readonly string[]> {
+async function reported(files: Readonly<Record<string, string>>): Promise<readonly string[]> {
   set = new MetricSet();
   registerConntrack(set, (path) => files[path]);
   return (await set.reply()).body.split("\n").filter((line) => line.startsWith("turnout_conntrack"));
@@ -21,7 +21,7 @@ async function told(files: Readonly<Record<string, string>>): Promise<readonly s
 
 test("entries are told once, what each CPU counts is added up, numbers are hexadecimal", async () => {
   const files = { "/proc/net/stat/nf_conntrack": STAT, "/proc/sys/net/netfilter/nf_conntrack_max": "262144\n" };
-  expect(await told(files)).toEqual([
+  expect(await reported(files)).toEqual([
     "turnout_conntrack_entries 42",
     "turnout_conntrack_max_entries 262144",
     "turnout_conntrack_invalid_total 17",
@@ -32,7 +32,7 @@ test("entries are told once, what each CPU counts is added up, numbers are hexad
 });
 
 test("without conntrack nothing is told, and an older kernel's columns are found by their names", async () => {
-  expect(await told({})).toEqual([]);
+  expect(await reported({})).toEqual([]);
   expect(readColumns("entries searched invalid\n00000001 00000002 0000000f\n").get("invalid")).toEqual([15]);
   expect(readColumns("entries\n")).toEqual(new Map());
 });

@@ -252,12 +252,12 @@ test.each([
 test("what a backend counts itself is read when somebody asks, of each family, as counter or gauge", async () => {
   const metrics = make();
   let rules = 3;
-  const told = (failures: number) => () => [
+  const reported = (failures: number) => () => [
     { name: "kubeproxy_sync_proxy_rules_iptables_restore_failures_total", help: "h", kind: "counter" as const, value: failures },
     { name: "kubeproxy_sync_proxy_rules_iptables_total", help: "h", kind: "gauge" as const, labels: { table: "nat" }, value: rules },
   ];
-  metrics.watchBackend("IPv4", told(1));
-  metrics.watchBackend("IPv6", told(0));
+  metrics.watchBackend("IPv4", reported(1));
+  metrics.watchBackend("IPv6", reported(0));
   expect(await lines(metrics)).toContain('kubeproxy_sync_proxy_rules_iptables_total{table="nat",ip_family="IPv4"} 3');
   rules = 2;
   const text = await lines(metrics);

@@ -4,10 +4,10 @@ import { registerRestClient, type RestClientMetrics } from "./rest-client-metric
 
 const GET = { verb: "GET", host: "10.0.0.1:6443" };
 let set: MetricSet;
-let told: RestClientMetrics;
+let reported: RestClientMetrics;
 beforeEach(() => {
   set = new MetricSet();
-  told = registerRestClient(set, { nowMs: () => 1_000 });
+  reported = registerRestClient(set, { nowMs: () => 1_000 });
 });
 afterEach(() => set.close());
 
@@ -16,10 +16,10 @@ async function lines(): Promise<readonly string[]> {
 }
 
 test("a request is counted at its last answer, and its earlier attempts as retries", async () => {
-  told.retried(GET, 503);
-  told.retried(GET, undefined);
-  told.answered(GET, 200);
-  told.answered(GET, undefined);
+  reported.retried(GET, 503);
+  reported.retried(GET, undefined);
+  reported.answered(GET, 200);
+  reported.answered(GET, undefined);
   expect(await lines()).toEqual(
     expect.arrayContaining([
       'rest_client_requests_total{code="200",method="GET",host="10.0.0.1:6443"} 1',
@@ -31,9 +31,9 @@ test("a request is counted at its last answer, and its earlier attempts as retri
 });
 
 test("durations are in seconds, sizes in bytes; a request without a body has no response size", async () => {
-  told.finished(GET, 250, 0, 70_000);
-  told.finished(GET, 50, 0, undefined);
-  told.throttled(GET, 0);
+  reported.finished(GET, 250, 0, 70_000);
+  reported.finished(GET, 50, 0, undefined);
+  reported.throttled(GET, 0);
   expect(await lines()).toEqual(
     expect.arrayContaining([
       'rest_client_request_duration_seconds_bucket{le="0.1",verb="GET",host="10.0.0.1:6443"} 1',
@@ -48,9 +48,9 @@ test("durations are in seconds, sizes in bytes; a request without a body has no 
 
 test("a plugin's certificate: +Inf without one, else the seconds it has left at the scrape", async () => {
   expect(await lines()).toContain("rest_client_exec_plugin_ttl_seconds +Inf");
-  told.pluginCalled(0, "no_error");
-  told.pluginCertificateExpires(61_000);
-  told.pluginCertificateRotated(1_200_000);
+  reported.pluginCalled(0, "no_error");
+  reported.pluginCertificateExpires(61_000);
+  reported.pluginCertificateRotated(1_200_000);
   expect(await lines()).toEqual(
     expect.arrayContaining([
       "rest_client_exec_plugin_ttl_seconds 60",
@@ -61,8 +61,8 @@ test("a plugin's certificate: +Inf without one, else the seconds it has left at 
 });
 
 test("connections and their authorities", async () => {
-  told.transportCreated(1);
-  told.authoritiesReloaded();
+  reported.transportCreated(1);
+  reported.authoritiesReloaded();
   expect(await lines()).toEqual(
     expect.arrayContaining([
       "rest_client_transport_cache_entries 1",

@@ -19,7 +19,7 @@ export interface Compared {
 }
 
 /** What the log of changes works with. */
-export interface QuarrelLogOptions {
+export interface ConflictLogOptions {
   readonly family: IPFamily;
   readonly clock: Clock;
   readonly log: Log;
@@ -39,13 +39,13 @@ interface Held {
 }
 
 /** Tells of changes that somebody made to what is ours, and only of those: the first at once, and those that follow closely once a minute. */
-export class QuarrelLog {
-  readonly #options: QuarrelLogOptions;
+export class ConflictLog {
+  readonly #options: ConflictLogOptions;
   #changes = 0;
   #lastMs = Number.NEGATIVE_INFINITY;
   #held: Held | undefined;
 
-  constructor(options: QuarrelLogOptions) {
+  constructor(options: ConflictLogOptions) {
     this.#options = options;
   }
 

@@ -44,7 +44,7 @@ async function compare(durationMs: number, drifted: number): Promise<void> {
 }
 
 /** Somebody changes something each 100 ms, and a comparison, which mends it, takes `costMs`. */
-async function quarrel(forMs: number, costMs: number): Promise<void> {
+async function conflict(forMs: number, costMs: number): Promise<void> {
   for (let ms = 0; ms < forMs; ms += 100) {
     pacer.changed({ what: "nft (pid 7)" });
     await clock.advance(100);
@@ -131,23 +131,23 @@ describe("somebody's changes", () => {
   });
 
   test("cheap repairs go on as often as things are changed", async () => {
-    await quarrel(300_000, 20);
+    await conflict(300_000, 20);
     expect(Math.max(...gaps())).toBeLessThanOrEqual(420);
     expect(audits.length * 20).toBeLessThan(300_000 * 0.1 + 3_000 + 20);
   });
 
   test("dear ones take a share of the time, and never wait longer than they may", async () => {
-    await quarrel(600_000, 2_000);
+    await conflict(600_000, 2_000);
     expect(gaps().slice(0, 2)).toEqual([2_100, expect.any(Number)]);
     expect(audits.length * 2_000).toBeLessThan(600_000 * 0.1 + 3_000 + 2_000);
     audits.length = 0;
-    await quarrel(600_000, 10_000);
+    await conflict(600_000, 10_000);
     expect(Math.max(...gaps())).toBeLessThanOrEqual(10_000 + MAX_WAIT_MS + 200);
     expect(audits.length).toBeGreaterThan(600 / 45);
   });
 
   test("a quarrel is told three times, then each minute with how often, by whom, and what came last", async () => {
-    await quarrel(180_000, 20);
+    await conflict(180_000, 20);
     const [first, second, third, ...together] = warnings();
     for (const line of [first, second, third]) expect(line).toContain("they were repaired");
     expect(together).toHaveLength(2);
@@ -196,7 +196,7 @@ describe("somebody's changes", () => {
   });
 
   test("nothing is repaired after the end", async () => {
-    await quarrel(100_000, 2_000);
+    await conflict(100_000, 2_000);
     audits.length = 0;
     pacer.changed({ what: "x" });
     stop.abort();

@@ -1,8 +1,8 @@
 import type { Clock, Drift, IPFamily, LeftObjects, Log, SyncedEvent } from "@turnout/core";
-import { QuarrelLog } from "./quarrel-log.ts";
-import type { QuarrelLogOptions } from "./quarrel-log.ts";
+import { ConflictLog } from "./quarrel-log.ts";
+import type { ConflictLogOptions } from "./quarrel-log.ts";
 import { afterRepair, freshBudget, repairWaitMs, type RepairBudget } from "./repair-budget.ts";
-import { Suspicion } from "./suspicion.ts";
+import { SuspectedChange } from "./suspicion.ts";
 
 /** What a repair pacer works with. */
 export interface RepairPacerOptions {
@@ -13,8 +13,8 @@ export interface RepairPacerOptions {
   readonly audit: () => void;
   /** Mend just what somebody was seen to do, soon; as above. */
   readonly mend: (left: LeftObjects) => void;
-  /** As {@link QuarrelLogOptions.onChange}. */
-  readonly onChange: QuarrelLogOptions["onChange"];
+  /** As {@link ConflictLogOptions.onChange}. */
+  readonly onChange: ConflictLogOptions["onChange"];
   /** Longest wait for a repair, in ms. */
   readonly maxWaitMs: number;
   /** Ends the waiting; nothing is repaired after. */
@@ -32,25 +32,25 @@ export type RepairSync = Pick<SyncedEvent, "full" | "mended" | "durationMs" | "d
  */
 export class RepairPacer {
   readonly #options: RepairPacerOptions;
-  readonly #quarrel: QuarrelLog;
+  readonly #conflict: ConflictLog;
   #budget: RepairBudget;
   /** Who is suspected of what the next repair may find; undefined: nobody. */
-  #suspicion: Suspicion | undefined;
+  #suspectedChange: SuspectedChange | undefined;
   /** The same of the repair that is asked for and not done yet. */
-  #askedFor: Suspicion | undefined;
+  #askedFor: SuspectedChange | undefined;
   #isWaiting = false;
 
   constructor(options: RepairPacerOptions) {
     this.#options = options;
-    this.#quarrel = new QuarrelLog(options);
+    this.#conflict = new ConflictLog(options);
     this.#budget = freshBudget(options.clock.nowMs());
   }
 
   /** Somebody may have changed what is ours. */
   changed(drift: Omit<Drift, "kind">): void {
     // Whether the repair under way looks before this change or after it can't be told: there will be another.
-    this.#suspicion ??= new Suspicion(drift.what);
-    this.#suspicion.add(drift.left);
+    this.#suspectedChange ??= new SuspectedChange(drift.what);
+    this.#suspectedChange.add(drift.left);
     void this.#repair();
   }
 
@@ -59,9 +59,9 @@ export class RepairPacer {
     if (!full && !mended) return;
     const { clock, maxWaitMs } = this.#options;
     this.#budget = afterRepair(this.#budget, durationMs, maxWaitMs, clock.nowMs());
-    this.#quarrel.compared({ what: this.#askedFor?.what, drifted, some: driftedSome });
+    this.#conflict.compared({ what: this.#askedFor?.what, drifted, some: driftedSome });
     this.#askedFor = undefined;
-    if (this.#suspicion !== undefined) void this.#repair();
+    if (this.#suspectedChange !== undefined) void this.#repair();
   }
 
   async #repair(): Promise<void> {
@@ -74,11 +74,11 @@ export class RepairPacer {
       this.#isWaiting = false;
       if (signal.aborted) return;
     }
-    const suspicion = this.#suspicion;
-    this.#askedFor = suspicion;
-    this.#suspicion = undefined;
-    if (suspicion?.left === undefined) audit();
-    else if (suspicion.left.length > 0) for (const left of suspicion.left) mend(left);
+    const suspectedChange = this.#suspectedChange;
+    this.#askedFor = suspectedChange;
+    this.#suspectedChange = undefined;
+    if (suspectedChange?.left === undefined) audit();
+    else if (suspectedChange.left.length > 0) for (const left of suspectedChange.left) mend(left);
     // Nothing of ours was touched: there is nothing to wait for.
     else this.#askedFor = undefined;
   }

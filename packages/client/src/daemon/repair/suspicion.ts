@@ -1,7 +1,7 @@
 import type { LeftObjects } from "@turnout/core";
 
 /** Who is suspected of having changed what is ours, and how much of it. */
-export class Suspicion {
+export class SuspectedChange {
   /** Who did what first, for people. */
   readonly what: string;
   #left: LeftObjects[] | undefined = [];

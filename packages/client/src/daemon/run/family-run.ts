@@ -20,7 +20,7 @@ import {
   type World,
 } from "@turnout/core";
 import type { RunConfig } from "../config/run-config.ts";
-import { closedHealthPortEvent, foreignChangeEvent, type ProxyEvent } from "../events/proxy-events.ts";
+import { closedHealthPortEvent, externalChangeEvent, type ProxyEvent } from "../events/proxy-events.ts";
 import { dryBackend } from "./dry-backend.ts";
 import type { FamilyStates } from "../feed/family-states.ts";
 import { GuardedFeed, countForRows } from "../feed/guarded-feed.ts";
@@ -29,11 +29,11 @@ import type { Metrics } from "../metrics/metrics.ts";
 import { FormerProxies } from "./former-proxies.ts";
 import { loopbackNodePorts, type LoopbackNodePorts } from "./loopback-node-ports.ts";
 import { watchHost } from "./host-watch.ts";
-import type { LeftoverOptions, ToldCauses } from "./leftovers.ts";
+import type { LeftoverOptions, ReportedCauses } from "./leftovers.ts";
 import { NodeFeed } from "../feed/node-feed.ts";
 import { CountReader } from "../insight/count-reader.ts";
 import type { RecentChanges } from "../insight/recent-changes.ts";
-import type { FamilyView, ForeignChange } from "../insight/proxy-view.ts";
+import type { FamilyView, ExternalChange } from "../insight/proxy-view.ts";
 import { RecentLatencies } from "../insight/recent-latencies.ts";
 import { countMetrics } from "../insight/service-counts.ts";
 import { RepairPacer } from "../repair/repair-pacer.ts";
@@ -62,7 +62,7 @@ export interface FamilyParts<H, K extends KernelObject, S> {
   readonly dryRun: ((text: string) => void) | undefined;
   readonly leftovers: LeftoverOptions | undefined;
   /** What was told of leftovers that can't be looked for. */
-  readonly told: ToldCauses;
+  readonly reported: ReportedCauses;
   /** What all families said, to doubt a state without any Service; undefined: it is believed. */
   readonly states: FamilyStates | undefined;
   /** Synced one time. */
@@ -95,11 +95,11 @@ export class FamilyRun<H, K extends KernelObject, S> {
   readonly #formerProxies: FormerProxies;
   readonly #latencies = new RecentLatencies();
   readonly #counts: CountReader;
-  #inForceSinceMs: number | undefined;
+  #appliedSinceMs: number | undefined;
   #hadServices = false;
   #pacer: RepairPacer | undefined;
   #changeSets = 0;
-  #foreignChange: ForeignChange | undefined;
+  #externalChange: ExternalChange | undefined;
   #hasSynced = false;
   #isHealthDue = false;
 
@@ -128,7 +128,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       ...parts,
       isDryRun: dryRun !== undefined,
       firstWaitMs: config.syncPeriodMs,
-      onLook: (count) => metrics.otherProxies(family, count),
+      onPoll: (count) => metrics.otherProxies(family, count),
     });
     this.#loop = new SyncLoop({
       backend: this.#backend,
@@ -180,7 +180,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       rows,
       objectCount,
       hadServices: this.#hadServices || rows.size > 0,
-      inForceSinceMs: this.#inForceSinceMs,
+      appliedSinceMs: this.#appliedSinceMs,
       lastSyncMs,
       pendingSinceMs: this.progress.pendingSinceMs,
       get waitingRows(): readonly string[] {
@@ -190,7 +190,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       refusals,
       otherProxies: this.#formerProxies.found,
       changeSets: this.#changeSets,
-      foreignChange: this.#foreignChange,
+      externalChange: this.#externalChange,
       latency: this.#latencies.summary,
       counted: (signal) => this.#counts.busiest(signal),
       issues: () => loop.issues(),
@@ -203,8 +203,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
   }
 
   /** Resolves when nobody will be asked any more for what takes the rights of looking for other proxies' rules. */
-  get alone(): Promise<void> {
-    return this.#formerProxies.alone;
+  get standalone(): Promise<void> {
+    return this.#formerProxies.standalone;
   }
 
   /** Sync one time, again and again until it succeeds or `signal` aborts. @throws {ProxyError} what it failed with last; where only some rows were refused the rest is done all the same. */
@@ -281,8 +281,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
     const audit = (): void => this.#loop.audit();
     const mend = (left: LeftObjects): void => this.#loop.mend(left);
     const onChange = (who: string, objects: number, some: readonly string[]): void => {
-      this.#foreignChange = { atMs: clock.nowMs(), who, objects };
-      this.#parts.onEvent?.(foreignChangeEvent(family, { who, objects, some }));
+      this.#externalChange = { atMs: clock.nowMs(), who, objects };
+      this.#parts.onEvent?.(externalChangeEvent(family, { who, objects, some }));
     };
     const pacer = new RepairPacer({ family, clock, log, audit, mend, onChange, maxWaitMs: config.syncPeriodMs, signal });
     this.#pacer = pacer;
@@ -324,7 +324,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
           return;
         }
         this.#latencies.inForce(event.atMs);
-        this.#inForceSinceMs ??= event.atMs;
+        this.#appliedSinceMs ??= event.atMs;
         if (this.#hasSynced) world.log.debug("synced", fields);
         else world.log.info(this.#parts.dryRun === undefined ? "first sync done" : "first comparison done", fields);
         this.#hasSynced = true;

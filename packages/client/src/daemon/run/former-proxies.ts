@@ -8,7 +8,7 @@ import {
   type Dataplane,
   type Finder,
   type LeftoverOptions,
-  type ToldCauses,
+  type ReportedCauses,
 } from "./leftovers.ts";
 import { OtherProxies } from "./other-proxies.ts";
 
@@ -21,19 +21,19 @@ export interface FormerProxiesOptions {
   readonly world: World;
   /** Undefined: nobody looks for any. */
   readonly leftovers: LeftoverOptions | undefined;
-  readonly told: ToldCauses;
+  readonly reported: ReportedCauses;
   readonly isDryRun: boolean;
   readonly isOnce: boolean;
   readonly firstWaitMs: number;
   /** In how many dataplanes others have rules in force, after each later look. */
-  readonly onLook: (count: number) => void;
+  readonly onPoll: (count: number) => void;
 }
 
 /** What becomes of other service proxies' rules beside one family's. To be called when the own ones are in force. */
 export class FormerProxies {
   readonly #options: FormerProxiesOptions;
   readonly #settled = Promise.withResolvers<void>();
-  readonly #alone = Promise.withResolvers<void>();
+  readonly #standalone = Promise.withResolvers<void>();
   #others: OtherProxies | undefined;
 
   constructor(options: FormerProxiesOptions) {
@@ -51,8 +51,8 @@ export class FormerProxies {
   }
 
   /** Resolves when no more is looked for that takes rights besides the backend's. */
-  get alone(): Promise<void> {
-    return this.#alone.promise;
+  get standalone(): Promise<void> {
+    return this.#standalone.promise;
   }
 
   /** Remove what former proxies left, or tell of it. */
@@ -62,16 +62,16 @@ export class FormerProxies {
 
   /** Do so, and look later whether one of them is there still. Goes on until aborted. */
   async watch(signal: AbortSignal): Promise<void> {
-    const { family, world, leftovers, isDryRun, firstWaitMs, onLook } = this.#options;
+    const { family, world, leftovers, isDryRun, firstWaitMs, onPoll } = this.#options;
     const dataplanes = await this.#dataplanes();
     const { removed, staying } = await this.#clear(dataplanes, signal);
     this.#settled.resolve();
     // Where nothing was removed it is less likely that somebody makes it again: not worth keeping rights for.
-    if (removed.size === 0) this.#alone.resolve();
+    if (removed.size === 0) this.#standalone.resolve();
     if (leftovers === undefined || isDryRun) return;
     const { clock, log } = world;
-    this.#others = new OtherProxies({ family, dataplanes, staying, firstWaitMs, clock, log, onLook });
-    await this.#others.watch(signal, () => this.#alone.resolve());
+    this.#others = new OtherProxies({ family, dataplanes, staying, firstWaitMs, clock, log, onPoll });
+    await this.#others.watch(signal, () => this.#standalone.resolve());
   }
 
   /** Where leftovers may be; the own one first. */
@@ -83,8 +83,8 @@ export class FormerProxies {
   }
 
   async #clear(dataplanes: readonly Dataplane[], signal: AbortSignal): Promise<Cleared> {
-    const { module, family, world, leftovers, told, isDryRun, isOnce } = this.#options;
+    const { module, family, world, leftovers, reported, isDryRun, isOnce } = this.#options;
     const keptBecause = reasonToKeep(leftovers?.isKept === true, isDryRun, module.residence);
-    return await clearLeftovers({ family, dataplanes, keptBecause, mayWait: !isOnce, told, log: world.log }, signal);
+    return await clearLeftovers({ family, dataplanes, keptBecause, mayWait: !isOnce, reported, log: world.log }, signal);
   }
 }

@@ -2,7 +2,7 @@ import { ProxyError, type BackendModule, type Leftover } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SERVICE, ToyProxy } from "../../test-support/toy-proxy.ts";
 import { ToyKernel, ToyLog, flushPromises, toyFull, toyModule, toyRow, withBackends } from "../../test-support/toys.ts";
-import { clearLeftovers, ToldCauses, type Cleared, type Dataplane } from "./leftovers.ts";
+import { clearLeftovers, ReportedCauses, type Cleared, type Dataplane } from "./leftovers.ts";
 
 const TOLD_KEPT = "warn rules of another proxy are in force beside ours";
 const TOLD_REMOVED = "info the rules of a former proxy were removed, ours are in force";
@@ -10,7 +10,7 @@ const TOLD_REMOVED = "info the rules of a former proxy were removed, ours are in
 describe("leftovers of one family", () => {
   let log: ToyLog;
   let removed: string[];
-  let told: ToldCauses;
+  let reported: ReportedCauses;
   const left = (what: string): Leftover => ({
     what,
     remove: async () => void removed.push(what),
@@ -22,12 +22,12 @@ describe("leftovers of one family", () => {
   });
   const refuses = (code: "tool_missing" | "already_exists"): Promise<never> => Promise.reject(new ProxyError(code, "it says no"));
   const clear = (dataplanes: readonly Dataplane[], keptBecause?: string, signal = new AbortController().signal): Promise<Cleared> =>
-    clearLeftovers({ family: "IPv4", dataplanes, keptBecause, mayWait: true, told, log }, signal);
+    clearLeftovers({ family: "IPv4", dataplanes, keptBecause, mayWait: true, reported, log }, signal);
 
   beforeEach(() => {
     log = new ToyLog();
     removed = [];
-    told = new ToldCauses();
+    reported = new ReportedCauses();
   });
 
   test("are removed, each with a line", async () => {
@@ -40,7 +40,7 @@ describe("leftovers of one family", () => {
     const heard: unknown[] = [];
     const patient: Leftover = { what: "x", remove: async (_, may) => void heard.push(may) };
     const dataplanes = [finder("a", async () => [patient])];
-    await clearLeftovers({ family: "IPv4", dataplanes, keptBecause: undefined, mayWait, told, log }, new AbortController().signal);
+    await clearLeftovers({ family: "IPv4", dataplanes, keptBecause: undefined, mayWait, reported, log }, new AbortController().signal);
     expect(heard).toEqual([mayWait]);
   });
 

@@ -35,15 +35,15 @@ export interface Dataplane {
 }
 
 /** Which causes were told of: what keeps one dataplane from being looked at often keeps others, in both families. */
-export class ToldCauses {
-  readonly #told = new Set<string>();
+export class ReportedCauses {
+  readonly #reported = new Set<string>();
 
   /** Tell whether a cause is new, and note it. */
   isNew({ code, hint, message }: ProxyError): boolean {
     // Rights that lack are one cause, whatever couldn't be done without.
     const cause = code === "permission_denied" && hint !== undefined ? hint : message;
-    if (this.#told.has(cause)) return false;
-    this.#told.add(cause);
+    if (this.#reported.has(cause)) return false;
+    this.#reported.add(cause);
     return true;
   }
 }
@@ -57,7 +57,7 @@ export interface LeftoverWork {
   /** There is time to wait for connections to end. */
   readonly mayWait: boolean;
   /** Of all families of this process. */
-  readonly told: ToldCauses;
+  readonly reported: ReportedCauses;
   readonly log: World["log"];
 }
 
@@ -114,7 +114,7 @@ export async function clearLeftovers(work: LeftoverWork, signal: AbortSignal): P
         if (signal.aborted) return;
         if (!ProxyError.is(cause)) throw cause;
         staying.add(name);
-        tellFailure(cause, name, work);
+        reportFailure(cause, name, work);
       }
     };
     await attempt(() =>
@@ -143,9 +143,9 @@ async function clearOne(
   return true;
 }
 
-function tellFailure(error: ProxyError, backend: string, { family, keptBecause, told, log }: LeftoverWork): void {
+function reportFailure(error: ProxyError, backend: string, { family, keptBecause, reported, log }: LeftoverWork): void {
   const fields = { family, backend, error };
-  if (keptBecause !== undefined || !told.isNew(error)) log.debug("rules of a former proxy can't be looked for", fields);
+  if (keptBecause !== undefined || !reported.isNew(error)) log.debug("rules of a former proxy can't be looked for", fields);
   else if (error.code === "tool_missing") log.info("rules of a former proxy can't be looked for: its tool is not here", fields);
   else if (error.code === "permission_denied") log.warn("rules of a former proxy may still be in force", fields);
   else

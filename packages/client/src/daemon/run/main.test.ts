@@ -53,8 +53,8 @@ describe("a running proxy", () => {
     proxy.feeds.IPv6.push(toyFull([], toyNode({ family: "IPv6", addresses: [] })));
     await flushPromises();
     expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4", SERVICE]);
-    const told = proxy.world.log.lines.filter((line) => line.startsWith("warn left out"));
-    expect(told).toEqual([expect.stringContaining("object=Service shop/hoard")]);
+    const reported = proxy.world.log.lines.filter((line) => line.startsWith("warn left out"));
+    expect(reported).toEqual([expect.stringContaining("object=Service shop/hoard")]);
     await proxy.end();
     proxy = new ToyProxy();
     void proxy.start({ config: toyConfig({ serviceEntriesMax: 5 }) }, { ...toyModule(proxy.kernel), serviceEntriesMax: 4 });
@@ -158,10 +158,10 @@ describe("a running proxy", () => {
   });
 
   test("facts that changed between the probe and the watch come into force, and facts that are known change nothing", async () => {
-    const told: ("first facts" | "new facts")[] = ["new facts", "new facts"];
+    const reported: ("first facts" | "new facts")[] = ["new facts", "new facts"];
     const module = withBackends(toyModule(proxy.kernel), () => ({
       watch: async function* (signal) {
-        const facts = told.shift() ?? "first facts";
+        const facts = reported.shift() ?? "first facts";
         yield { kind: "facts", facts };
         yield { kind: "facts", facts };
         yield* proxy.kernel.events(signal);

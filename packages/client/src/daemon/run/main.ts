@@ -30,7 +30,7 @@ import { RecentChanges } from "../insight/recent-changes.ts";
 import type { WhyHelp } from "../insight/why-help.ts";
 import type { ProxyView } from "../insight/proxy-view.ts";
 import { IssueLog } from "../../process/issue-log.ts";
-import { ToldCauses, type LeftoverOptions } from "./leftovers.ts";
+import { ReportedCauses, type LeftoverOptions } from "./leftovers.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 
 /** What a proxy process is run with. */
@@ -116,7 +116,7 @@ async function runFamilies<H, K extends KernelObject, S>(
   const host = await probeModule(module, backendOptions, own, signal);
   checkHost(module.name, host, options.dryRun !== undefined, world);
   // After the probe, whose tools may load modules; before the first tool is started that is kept.
-  const { inForce, alone } = await hostWork.limit();
+  const { inForce, standalone } = await hostWork.limit();
   const dataplane = await openDataplane(module, backendOptions, own, signal);
   const stop = new AbortController();
   let failure: Error | undefined;
@@ -140,8 +140,8 @@ async function runFamilies<H, K extends KernelObject, S>(
     void Promise.all(families.map(({ settled }) => settled))
       .then(() => (stop.signal.aborted ? undefined : inForce(() => lastSyncMsOf(families), stop.signal)))
       .catch(fail);
-    void Promise.all(families.map((family) => family.alone))
-      .then(() => (stop.signal.aborted ? undefined : alone()))
+    void Promise.all(families.map((family) => family.standalone))
+      .then(() => (stop.signal.aborted ? undefined : standalone()))
       .catch(fail);
     await Promise.all(tasks.map((task) => task().catch(fail)));
   } finally {
@@ -174,7 +174,7 @@ function openFamilies<H, K extends KernelObject, S>(
   const { config, world, metrics, dryRun, report, leftovers, changes, hostAddresses = readHostAddresses } = options;
   const states = options.allowsEmpty === true ? undefined : new FamilyStates();
   const isOnce = options.once === true;
-  const told = new ToldCauses();
+  const reported = new ReportedCauses();
   const families: FamilyRun<H, K, S>[] = [];
   const isProxyHealthy = (): boolean => healthOf(families, config, world.clock).isHealthy;
   let firstError: ProxyError | undefined;
@@ -203,7 +203,7 @@ function openFamilies<H, K extends KernelObject, S>(
           isProxyHealthy,
           dryRun,
           leftovers,
-          told,
+          reported,
           states,
           isOnce,
           changes,

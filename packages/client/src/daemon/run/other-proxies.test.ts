@@ -36,13 +36,13 @@ function watch(...staying: readonly string[]): OtherProxies {
       return work({ leftovers: () => (found instanceof ProxyError ? Promise.reject(found) : Promise.resolve(found)) });
     },
   }));
-  const onLook = (count: number): void => void counts.push(count);
-  const others = new OtherProxies({ family: "IPv4", dataplanes, staying: new Set(staying), firstWaitMs: 1_000, clock, log, onLook });
+  const onPoll = (count: number): void => void counts.push(count);
+  const others = new OtherProxies({ family: "IPv4", dataplanes, staying: new Set(staying), firstWaitMs: 1_000, clock, log, onPoll });
   void others.watch(stop.signal, () => undefined);
   return others;
 }
 
-const told = (): readonly string[] =>
+const reported = (): readonly string[] =>
   log.lines.filter((line) => line.startsWith(TOLD)).map((line) => line.slice(TOLD.length).split(" hint=")[0] ?? "");
 
 test("rules that are there again are told once, also when they were gone meanwhile", async () => {
@@ -63,19 +63,19 @@ test("rules that are there again are told once, also when they were gone meanwhi
     ["", "chains", "more chains", "", "chains"],
     [0, 1, 1, 0, 1],
   ]);
-  expect(told()).toEqual(["chains", "chains"]);
+  expect(reported()).toEqual(["chains", "chains"]);
 });
 
 test("what stayed at the start counts, and is told of only if it comes anew", async () => {
   watch("a");
   there["a"] = [left("kept")];
   await clock.advance(1_000);
-  expect([told(), counts]).toEqual([[], [1]]);
+  expect([reported(), counts]).toEqual([[], [1]]);
   there["a"] = [];
   await clock.advance(2_000);
   there["a"] = [left("kept")];
   await clock.advance(4_000);
-  expect([told(), counts]).toEqual([["kept"], [1, 0, 1]]);
+  expect([reported(), counts]).toEqual([["kept"], [1, 0, 1]]);
 });
 
 test("what no packet goes by is nobody's, and a dataplane that can't be seen any more stays as it was", async () => {
@@ -88,7 +88,7 @@ test("what no packet goes by is nobody's, and a dataplane that can't be seen any
   await clock.advance(2_000);
   there["b"] = [left("hidden", { isLive: false, unseen: denied })];
   await clock.advance(4_000);
-  expect([told(), counts]).toEqual([["chains"], [1, 1, 1]]);
+  expect([reported(), counts]).toEqual([["chains"], [1, 1, 1]]);
 });
 
 test("looking gets rarer, down to once an hour", async () => {

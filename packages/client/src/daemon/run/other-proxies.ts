@@ -20,7 +20,7 @@ export interface OtherProxiesOptions {
   readonly clock: World["clock"];
   readonly log: World["log"];
   /** How many dataplanes of others are in force, after each look. */
-  readonly onLook: (count: number) => void;
+  readonly onPoll: (count: number) => void;
 }
 
 /**
@@ -56,7 +56,7 @@ export class OtherProxies {
   }
 
   async #look(signal: AbortSignal): Promise<void> {
-    const { family, dataplanes, log, onLook } = this.#options;
+    const { family, dataplanes, log, onPoll } = this.#options;
     for (const { name, isInUse, visit } of dataplanes) {
       if (signal.aborted) return;
       try {
@@ -72,7 +72,7 @@ export class OtherProxies {
         log.debug("rules of another proxy can't be looked for", { family, backend: name, error });
       }
     }
-    onLook(this.#found.size);
+    onPoll(this.#found.size);
   }
 
   #saw(backend: string, what: string): void {

@@ -64,15 +64,15 @@ export function evaluateChain(table: ExternalTable, base: ExternalChain, packet:
   const end = walk(table, base, packet, leaveOut, state, 0);
   const effects = { ...state };
   const { by, byChain, returnedBy, met: _, ...rest } = effects;
-  const told = {
+  const reported = {
     ...rest,
     ...(by === undefined ? {} : { by }),
     ...(byChain === undefined ? {} : { byChain }),
     ...(returnedBy === undefined ? {} : { returnedBy }),
   };
   if (end === "return" || end === "end")
-    return base.hook?.policy === "drop" ? { ...told, is: "drop", chain: base.name } : { ...told, is: "pass" };
-  return { ...told, ...end };
+    return base.hook?.policy === "drop" ? { ...reported, is: "drop", chain: base.name } : { ...reported, is: "pass" };
+  return { ...reported, ...end };
 }
 
 interface State {

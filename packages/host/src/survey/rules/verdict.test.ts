@@ -8,7 +8,7 @@ import type { Unmarked } from "./verdict.ts";
 const NEW = newPacket("IPv4");
 
 /** What becomes of packets in a chain, and where it is decided. */
-function told(table: ExternalTable, chain: string, known: Partial<Unmarked> = {}): string {
+function reported(table: ExternalTable, chain: string, known: Partial<Unmarked> = {}): string {
   const base = table.chains.get(chain);
   if (base === undefined) throw new Error(`no chain ${chain}`);
   const { is, chain: where, rule } = verdictOf(table, base, { ...NEW, ...known });
@@ -155,7 +155,7 @@ describe("what becomes of new connections of which nothing else is known", () =>
       "none | filter_FWD_public | reject:type:icmpx,expr:admin-prohibited",
     ],
   ])("%s", (_name, table, chain, known, is) => {
-    expect(told(table, chain, known)).toBe(is);
+    expect(reported(table, chain, known)).toBe(is);
   });
 
   it.each([
@@ -178,7 +178,7 @@ describe("what becomes of new connections of which nothing else is known", () =>
     ["a chain that isn't listed", "-A FORWARD -j ELSEWHERE\n-A FORWARD -j DROP", "some"],
     ["a quoted comment", '-A FORWARD -m comment --comment "-j ACCEPT" -j DROP', "none"],
   ])("of iptables: %s", (_name, rules, is) => {
-    expect(told(filter(`-P FORWARD ACCEPT\n${rules}`), "FORWARD").split(" | ")[0]).toBe(is);
+    expect(reported(filter(`-P FORWARD ACCEPT\n${rules}`), "FORWARD").split(" | ")[0]).toBe(is);
   });
 
   it.each<readonly [name: string, rules: readonly (readonly unknown[])[], is: string]>([
@@ -225,11 +225,11 @@ describe("what becomes of new connections of which nothing else is known", () =>
     ["a circle", [expr(jump("base"))], "through"],
     ["a return", [expr(RETURN), expr(DROP)], "through"],
   ])("of nft: %s", (_name, rules, is) => {
-    expect(told(nft({ base: rules }), "base").split(" | ")[0]).toBe(is);
+    expect(reported(nft({ base: rules }), "base").split(" | ")[0]).toBe(is);
   });
 
   it("takes the policy of what returns", () => {
-    expect(told(nft({ base: [expr(RETURN)] }, "drop"), "base")).toBe("none | base | policy");
+    expect(reported(nft({ base: [expr(RETURN)] }, "drop"), "base")).toBe("none | base | policy");
   });
 });
 
