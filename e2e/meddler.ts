@@ -30,7 +30,7 @@ export async function createMeddler(path: string, target: string): Promise<Meddl
     socket.on("error", () => socket.destroy());
     socket.on("close", () => open.delete(socket));
   };
-  const handOn: Treatment = (socket) => {
+  const passOn: Treatment = (socket) => {
     const stateServer = connect(target);
     keep(stateServer);
     stateServer.on("close", () => socket.destroy());
@@ -38,7 +38,7 @@ export async function createMeddler(path: string, target: string): Promise<Meddl
     stateServer.on("data", (chunk: Buffer) => (toBackend += chunk.length));
     socket.pipe(stateServer).pipe(socket);
   };
-  let treatment = handOn;
+  let treatment = passOn;
   const server: Server = createServer((socket) => {
     connections += 1;
     keep(socket);
@@ -54,7 +54,7 @@ export async function createMeddler(path: string, target: string): Promise<Meddl
     get toBackend() {
       return toBackend;
     },
-    treat: (next = handOn) => {
+    treat: (next = passOn) => {
       treatment = next;
       for (const socket of open) socket.destroy();
     },

@@ -28,7 +28,7 @@ export function judgeNodeState(probe: NodeStateProbe, { isComplete, listenTroubl
     ok: reason === "",
     ...(reason === "" ? {} : { reason }),
     complete: isComplete,
-    source: Object.fromEntries([...sources].map(([part, trouble]) => [part, trouble === "" ? "followed" : "away"])),
+    source: Object.fromEntries([...sources].map(([part, problem]) => [part, problem === "" ? "followed" : "away"])),
   };
   return { reply: jsonReply(reason === "" ? 200 : 503, body), reason };
 }

@@ -51,7 +51,7 @@ export function nodeStateStatus(parts: NodeStateParts): NodeStateStatus {
     startedMs: wallMs(clock, startedMs),
     nowMs: wallMs(clock),
     isComplete,
-    sourceTroubles: Object.fromEntries([...sources].filter(([, trouble]) => trouble !== "")),
+    sourceTroubles: Object.fromEntries([...sources].filter(([, problem]) => problem !== "")),
     ...(listenTrouble === "" ? {} : { listenTrouble }),
     ...(store === undefined ? {} : { objects: store.sizes }),
     watchers: streams,

@@ -41,7 +41,7 @@ export interface NodeStateOptions {
   /** Hears of every object that comes or goes. */
   readonly onObject?: (kind: ObjectKind) => void;
   /** Hears what ails a part of the source, and "" when it is followed. */
-  readonly onHealth?: (part: string, trouble: string) => void;
+  readonly onHealth?: (part: string, problem: string) => void;
   /** Hears of each list, change and bookmark that an API server sends of a kind. */
   readonly onHeard?: (kind: ObjectKind) => void;
   /** Hears of each request to the API server. */

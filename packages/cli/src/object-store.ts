@@ -18,7 +18,7 @@ export interface FillOptions {
   /** Hears of every object that comes or goes. */
   readonly onObject?: ((kind: ObjectKind) => void) | undefined;
   /** Hears what ails a part of the source, and "" when it works. */
-  readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
+  readonly onHealth?: ((part: string, problem: string) => void) | undefined;
   /** Hears of each list, change and bookmark that an API server sends of a kind. */
   readonly onHeard?: ((kind: ObjectKind) => void) | undefined;
   /** Hears of each request to the API server. */

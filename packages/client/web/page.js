@@ -81,7 +81,7 @@ function problemsOf({ families, issues, sourceTroubles, nowMs }) {
       make("div", { className: "trouble" }, make("h3", {}, title), make("ul", {}, ...lines.map((line) => make("li", {}, line)), ...more)),
     );
   };
-  const parts = Object.entries(sourceTroubles).map(([part, trouble]) => `${part}: ${trouble}`);
+  const parts = Object.entries(sourceTroubles).map(([part, problem]) => `${part}: ${problem}`);
   block("The source is not followed; rules stay as they are", parts, parts.length);
   for (const { family, waiting, refused, externalChange } of families) {
     if (waiting !== undefined) {

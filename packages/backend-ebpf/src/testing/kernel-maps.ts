@@ -49,7 +49,7 @@ export abstract class KernelMap {
     const before = this.elements.get(key);
     const refusal = before === undefined ? (mode === "replace" ? "ENOENT" : undefined) : mode === "create" ? "EEXIST" : undefined;
     if (refusal !== undefined) return refusal;
-    if (before === undefined && this.elements.size >= this.shape.maxEntries && !this.makeRoom()) return "E2BIG";
+    if (before === undefined && this.elements.size >= this.shape.maxEntries && !this.makeSpace()) return "E2BIG";
     this.put(key, new Value(Buffer.from(value)));
     return undefined;
   }
@@ -81,7 +81,7 @@ export abstract class KernelMap {
   }
 
   /** Let an element go for another one; false: none goes. */
-  protected makeRoom(): boolean {
+  protected makeSpace(): boolean {
     return false;
   }
 }
@@ -104,7 +104,7 @@ class LruMap extends KernelMap {
     this.#use(key);
   }
 
-  protected override makeRoom(): boolean {
+  protected override makeSpace(): boolean {
     const use = (key: string): number => this.#uses.get(key) ?? 0;
     const [first, ...others] = this.elements.keys();
     if (first !== undefined) this.delete(others.reduce((oldest, key) => (use(key) < use(oldest) ? key : oldest), first));

@@ -149,7 +149,7 @@ async function runInWorld(
     awaitsNode: true,
     countIssue: (object) => metrics.objectIssue(object),
     onObject: (kind) => metrics.objectChanged(kind),
-    onHealth: (part, trouble) => metrics.sourceHealth(part, trouble),
+    onHealth: (part, problem) => metrics.sourceHealth(part, problem),
     onHeard: metrics.heard,
     requestMetrics: metrics.restClient,
     tellsEvents: options.once !== true && !isDry,

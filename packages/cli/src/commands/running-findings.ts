@@ -53,7 +53,7 @@ function externalIPFindings({ families }: ProxyStatus): readonly Finding[] {
 }
 
 function sourceFindings({ sourceTroubles, families, source = "" }: ProxyStatus): readonly Finding[] {
-  const problems = Object.entries(sourceTroubles).map(([part, trouble]) => `${part}: ${trouble}`);
+  const problems = Object.entries(sourceTroubles).map(([part, problem]) => `${part}: ${problem}`);
   const isTold = families.some(({ appliedSinceMs }) => appliedSinceMs !== undefined);
   const isEmpty = isTold && families.every(({ services }) => services === 0);
   return [

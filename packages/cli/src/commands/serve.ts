@@ -255,7 +255,7 @@ async function makeStateSource({ command, options, env, spec, world, log, metric
         server.setServing(true);
         log.info("the source is complete", { source: options.source });
       };
-      const onHealth = (part: string, trouble: string): void => void sources.set(part, trouble);
+      const onHealth = (part: string, problem: string): void => void sources.set(part, problem);
       const onObject = (kind: ObjectKind): void => metrics.objectChanged(kind);
       const { nodeName } = options;
       const hearers = { report, onObject, onSynced, onHealth, onHeard: metrics.heard, requestMetrics: metrics.restClient, events };

@@ -56,7 +56,7 @@ function serverHealth({ isComplete, listenTrouble }: NodeStateStatus): string {
 }
 
 function troubleLines(problems: Readonly<Record<string, string>>): readonly string[] {
-  return Object.entries(problems).map(([part, trouble]) => `the source is not followed: ${part}: ${trouble}; rules stay as they are`);
+  return Object.entries(problems).map(([part, problem]) => `the source is not followed: ${part}: ${problem}; rules stay as they are`);
 }
 
 /** The same in a line, without what changes as time goes by. Pure. */

@@ -77,7 +77,7 @@ export class UdpSessions {
   #begin(key: string, front: UdpFront, client: SocketAddress): Session | undefined {
     const { options, counters, affinity, world } = this.#traffic;
     const endpoint = front.chooseFor(client.ip);
-    if (endpoint === undefined || !this.#makeRoom(options.maxUdpSessions, front.name)) return undefined;
+    if (endpoint === undefined || !this.#makeSpace(options.maxUdpSessions, front.name)) return undefined;
     const { row, affinitySeconds } = front.policy.value;
     if (affinitySeconds !== undefined) affinity.propose(row, client.ip, endpoint.text, affinitySeconds);
     const flow = world.sockets.connect(options.endpointMap.get(endpoint.text) ?? endpoint, {
@@ -100,7 +100,7 @@ export class UdpSessions {
   }
 
   /** Whether there is room for one more; one that is leaving, or else the one that was silent longest goes for it. */
-  #makeRoom(max: number, name: string): boolean {
+  #makeSpace(max: number, name: string): boolean {
     if (this.#traffic.counters.sessions < max) return true;
     for (const leaving of this.#leaving.keys()) {
       this.#end(leaving);

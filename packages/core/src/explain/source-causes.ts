@@ -17,13 +17,13 @@ export function emptySourceCauses(state: ExplainedState, packet: AskedPacket, is
   const { name, problems, wasFilled = false } = source;
   const from = name === undefined ? "" : ` from source ${name}`;
   const lost = wasFilled ? "; it had some before, and their rules were taken away" : "";
-  const trouble = problems.length === 0 ? "" : `; the source is not followed: ${problems.join("; ")}`;
+  const problem = problems.length === 0 ? "" : `; the source is not followed: ${problems.join("; ")}`;
   const path = pathOf(name);
   const isSure = wasFilled || isWithin(destination, node.serviceCIDRs);
   return [
     {
       id: "no_services",
-      says: `no Service at all is known here${from}${lost}: no address is served on this node${trouble}`,
+      says: `no Service at all is known here${from}${lost}: no address is served on this node${problem}`,
       show: ["turnout status", path === undefined ? "kubectl get services -A" : `ls -la ${path}`],
       mend:
         path === undefined

@@ -87,7 +87,7 @@ export class FileReader {
     for (const [path, fingerprint] of scan.files) {
       if (this.#files.get(path)?.fingerprint === fingerprint) continue;
       if (!(await this.#readFile(path, fresh, how.acceptsSuspects))) isComplete = false;
-      if (how.isFirst && fresh.size >= FIRST_OBJECTS) await this.#handOn(fresh);
+      if (how.isFirst && fresh.size >= FIRST_OBJECTS) await this.#passOn(fresh);
     }
     for (const path of scan.dangling) {
       const state = danglingState(path, this.#files.get(path));
@@ -95,7 +95,7 @@ export class FileReader {
       if (state.error === undefined) isComplete = false;
     }
     for (const path of this.#files.keys()) if (!scan.files.has(path) && !isDangling(path, scan) && !this.#forget(path)) isComplete = false;
-    await this.#handOn(fresh);
+    await this.#passOn(fresh);
     if (how.isFirst) {
       if (!isComplete) return false;
       const broken = brokenAtStart(this.#files.values());
@@ -113,7 +113,7 @@ export class FileReader {
     if (error.code === "not_found" && this.#files.has(root)) {
       if (!this.#forget(root)) return false;
       this.#root = "gone";
-      await this.#handOn(new Map());
+      await this.#passOn(new Map());
       this.#reportAll();
       log.warn("the file is gone, and all it said with it", { path: root });
       return true;
@@ -200,7 +200,7 @@ export class FileReader {
   }
 
   /** Decide which file gives the objects of files that changed, and bring the sink up to it. `fresh` is used up. */
-  async #handOn(fresh: FreshObjects): Promise<void> {
+  async #passOn(fresh: FreshObjects): Promise<void> {
     if (this.#unresolved.size === 0) return;
     const { sink } = this.#options;
     const ids = this.#unresolved;

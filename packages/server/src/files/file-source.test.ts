@@ -54,8 +54,8 @@ async function follow(path: string = directory, timings: Partial<FileTimings> = 
   const report = (issue: Issue): void => {
     issues.push(issue);
   };
-  const onHealth = (part: string, trouble: string): void => {
-    const word = `${part} ${trouble === "" ? "followed" : "away"}`;
+  const onHealth = (part: string, problem: string): void => {
+    const word = `${part} ${problem === "" ? "followed" : "away"}`;
     if (health.at(-1) !== word) health.push(word);
   };
   const source = createFileSource({ path, clock, log, report, onHealth, timings: { ...QUICK, ...timings } });

@@ -24,7 +24,7 @@ export interface FileSourceOptions {
   /** Hears of what is wrong, once per version; default: a warning in the log. */
   readonly report?: ((issue: Issue) => void) | undefined;
   /** Hears what ails the `files` when they can't be looked at, and "" whenever they can. */
-  readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
+  readonly onHealth?: ((part: string, problem: string) => void) | undefined;
   /** Replaces single times. */
   readonly timings?: Partial<FileTimings> | undefined;
 }
@@ -80,7 +80,7 @@ async function readAgain(
   path: string,
   reader: FileReader,
   watcher: DirectoryWatcher,
-  onHealth: (part: string, trouble: string) => void,
+  onHealth: (part: string, problem: string) => void,
 ): Promise<boolean> {
   try {
     const scan = await scanPath(path);

@@ -3,7 +3,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { expect, test } from "vitest";
 import { SERVER_LIMITS } from "../node-api/server-limits.ts";
-import { openGrpcDoor, watchService } from "./grpc-door.ts";
+import { openGrpcServer, watchService } from "./grpc-door.ts";
 import { ALL_RIGHTS } from "./peer-rights.ts";
 
 const same = (bytes: Buffer): Buffer => bytes;
@@ -24,7 +24,7 @@ test("a list of messages arrives as so many messages, in order with others, and 
       await once(call, "close");
     },
   );
-  const door = openGrpcDoor([service], SERVER_LIMITS);
+  const door = openGrpcServer([service], SERVER_LIMITS);
   const server = createServer(door.accept).listen(0, "127.0.0.1");
   await once(server, "listening");
   const client = new Client(`127.0.0.1:${(server.address() as AddressInfo).port}`, credentials.createInsecure());

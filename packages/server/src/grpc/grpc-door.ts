@@ -17,14 +17,14 @@ export interface GrpcService {
 }
 
 /** Bounds of what a client may send and how long it may be silent. */
-export interface DoorLimits {
+export interface EntryPointLimits {
   readonly requestBytesMax: number;
   readonly keepaliveMs: number;
   readonly keepaliveTimeoutMs: number;
 }
 
 /** A gRPC server that is handed its connections. */
-export interface GrpcDoor {
+export interface GrpcServer {
   readonly accept: (socket: Socket) => void;
   close(): void;
 }
@@ -68,7 +68,7 @@ export function watchService(
 }
 
 /** Open a server with these services. */
-export function openGrpcDoor(services: readonly GrpcService[], limits: DoorLimits): GrpcDoor {
+export function openGrpcServer(services: readonly GrpcService[], limits: EntryPointLimits): GrpcServer {
   const server = new Server({
     "grpc.max_receive_message_length": limits.requestBytesMax,
     "grpc.max_concurrent_streams": STREAMS_OF_ONE_CONNECTION,

@@ -9,7 +9,7 @@ export interface Listener {
   /** Of a TLS address. */
   readonly port?: number;
   /** Why nobody new can connect; "" or undefined when they can. */
-  readonly trouble?: string;
+  readonly problem?: string;
   close(): void | Promise<void>;
 }
 

@@ -86,13 +86,13 @@ export class StreamGate {
         if (isCounted) this.#streams -= 1;
       },
     };
-    this.#makeRoom();
+    this.#makeSpace();
     this.#silent.set(slot, end);
     void this.#options.clock.sleep(HELLO_MS, gone.signal).then(() => this.#endSilent(slot, "no first message came"));
     return slot;
   }
 
-  #makeRoom(): void {
+  #makeSpace(): void {
     const [oldest] = this.#silent.keys();
     if (oldest !== undefined && this.#silent.size >= SILENT_MAX) this.#endSilent(oldest, "no first message came, and others wait");
   }

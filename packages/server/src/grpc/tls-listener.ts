@@ -40,11 +40,11 @@ class RefusalLog {
     // Who has a certificate that is no good is hung up on before this is called: the reason is left, the address is not.
     const unverified: unknown = authorizationError;
     const reason = typeof unverified === "string" ? `its certificate: ${unverified}` : String(error);
-    const trouble = `${from} ${reason}`;
+    const problem = `${from} ${reason}`;
     const fields = from === undefined ? { reason } : { from, reason };
     if (this.#said.size >= REFUSALS_MAX) this.#said.clear();
-    this.#log[this.#said.has(trouble) ? "debug" : "warn"]("a client is refused, its TLS handshake failed", fields);
-    this.#said.add(trouble);
+    this.#log[this.#said.has(problem) ? "debug" : "warn"]("a client is refused, its TLS handshake failed", fields);
+    this.#said.add(problem);
   }
 }
 

@@ -150,7 +150,7 @@ describe("a socket that somebody removes", () => {
     const late = connect(path);
     await once(late, "connect");
     await eventually(() => taken === 2);
-    expect([early.destroyed, listener.trouble]).toEqual([false, ""]);
+    expect([early.destroyed, listener.problem]).toEqual([false, ""]);
     early.destroy();
     late.destroy();
     await listener.close();
@@ -162,7 +162,7 @@ describe("a socket that somebody removes", () => {
     await listen();
     await rename(directory, `${directory}.away`);
     await looked(TROUBLE);
-    expect(listener?.trouble).toMatch(/can't be made again.*make its directory first/);
+    expect(listener?.problem).toMatch(/can't be made again.*make its directory first/);
     for (let again = 0; again < 3; again++) clock.advance(1_000);
     await mkdir(directory);
     await looked(REMOVED);
@@ -176,10 +176,10 @@ describe("a socket that somebody removes", () => {
     await rm(path);
     await leaveStale();
     await looked(TROUBLE);
-    expect(listener?.trouble).toBe("something else is where our socket was");
+    expect(listener?.problem).toBe("something else is where our socket was");
     await rm(path);
     await looked(REMOVED);
-    expect(listener?.trouble).toBe("");
+    expect(listener?.problem).toBe("");
     await visit();
   });
 });

@@ -20,7 +20,7 @@ export interface UnixListenerOptions {
 /** A socket that is listened on. */
 export interface UnixListener {
   /** Why nobody new can connect; "" when they can, as far as the last look told. */
-  readonly trouble: string;
+  readonly problem: string;
   /** Take no more connections, and remove the file unless it is somebody else's by now. */
   close(): Promise<void>;
 }
@@ -30,7 +30,7 @@ const LOOK_MS = 1_000;
 /** @source unix(7) sun_path */
 const PATH_BYTES_MAX = 107;
 
-function problem(error: unknown, path: string): ProxyError {
+function listenError(error: unknown, path: string): ProxyError {
   const { code, message } = error as NodeJS.ErrnoException;
   const what = `the socket can't be listened on (${message})`;
   if (code === "EPERM") {
@@ -47,7 +47,7 @@ function problem(error: unknown, path: string): ProxyError {
 async function found(path: string): Promise<"nothing" | "stale" | "live"> {
   const stats = await lstat(path).catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw problem(error, path);
+    throw listenError(error, path);
   });
   if (stats === undefined) return "nothing";
   if (!stats.isSocket()) throw new ProxyError("already_exists", "a file that is not a socket has this path", { object: path });
@@ -76,7 +76,7 @@ async function identityOf(path: string): Promise<string | undefined> {
     return `${dev} ${ino} ${birthtimeMs}`;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw problem(error, path);
+    throw listenError(error, path);
   }
 }
 
@@ -89,7 +89,7 @@ async function make({ path, mode, owner, onConnection, log }: UnixListenerOption
   }
   // listen() says EACCES of a directory that is missing.
   await lstat(dirname(path)).catch((error: unknown) => {
-    throw problem(error, path);
+    throw listenError(error, path);
   });
   // Left by one of our number that died in the middle: in containers each node-state server may have the number of the one before.
   const isInTheWay = (await found(made)) === "stale";
@@ -108,7 +108,7 @@ async function make({ path, mode, owner, onConnection, log }: UnixListenerOption
     return { server, file };
   } catch (error) {
     server.close();
-    throw problem(error, path);
+    throw listenError(error, path);
   }
 }
 
@@ -118,7 +118,7 @@ class KeptSocket implements UnixListener {
   readonly #stop = new AbortController();
   readonly #watching: Promise<void>;
   #made: MadeSocket;
-  #trouble = "";
+  #problem = "";
 
   constructor(options: UnixListenerOptions, made: MadeSocket) {
     this.#options = options;
@@ -126,8 +126,8 @@ class KeptSocket implements UnixListener {
     this.#watching = this.#watch(this.#stop.signal);
   }
 
-  get trouble(): string {
-    return this.#trouble;
+  get problem(): string {
+    return this.#problem;
   }
 
   async close(): Promise<void> {
@@ -163,16 +163,16 @@ class KeptSocket implements UnixListener {
     const before = this.#made;
     this.#made = await make(this.#options);
     before.server.close();
-    this.#trouble = "";
+    this.#problem = "";
     log.warn("our socket was removed, and is made again", { listen: path });
   }
 
-  #notify(trouble: string): void {
-    if (trouble === this.#trouble) return;
-    this.#trouble = trouble;
+  #notify(problem: string): void {
+    if (problem === this.#problem) return;
+    this.#problem = problem;
     const { path, log } = this.#options;
-    if (trouble === "") log.info("our socket is back", { listen: path });
-    else log.warn("new clients can't connect; existing connections stay", { listen: path, reason: trouble });
+    if (problem === "") log.info("our socket is back", { listen: path });
+    else log.warn("new clients can't connect; existing connections stay", { listen: path, reason: problem });
   }
 }
 

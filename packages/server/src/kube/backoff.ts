@@ -12,7 +12,7 @@ export interface BackoffLimits {
  * - `unauthorized`: it didn't accept the credentials: little, as nothing is read for an answer;
  * - `refused`: anything it answered, or left unanswered, once it was asked: as much as a list.
  */
-export type Trouble = "unreached" | "unauthorized" | "refused";
+export type Problem = "unreached" | "unauthorized" | "refused";
 
 /**
  * Say how long to wait after `failures` failures in a row: doubling up to `maxMs`, spread over 50–150 %, never less than the server asked for.
@@ -35,7 +35,7 @@ export function backoffMs(failures: number, retryAfterMs: number, random: number
 export class Retries {
   readonly #limits: BackoffLimits;
   readonly #random: () => number;
-  readonly #counts: Record<Trouble, number> = { unreached: 0, unauthorized: 0, refused: 0 };
+  readonly #counts: Record<Problem, number> = { unreached: 0, unauthorized: 0, refused: 0 };
 
   constructor(limits: BackoffLimits, random: () => number) {
     this.#limits = limits;
@@ -43,22 +43,22 @@ export class Retries {
   }
 
   /** How often that went wrong in a row. */
-  count(trouble: Trouble): number {
-    return this.#counts[trouble];
+  count(problem: Problem): number {
+    return this.#counts[problem];
   }
 
   /** Note a failure. */
-  note(trouble: Trouble): void {
-    if (trouble !== "unreached") this.#counts.unreached = 0;
-    if (trouble === "refused") this.#counts.unauthorized = 0;
-    this.#counts[trouble]++;
+  note(problem: Problem): void {
+    if (problem !== "unreached") this.#counts.unreached = 0;
+    if (problem === "refused") this.#counts.unauthorized = 0;
+    this.#counts[problem]++;
   }
 
   /** How long to wait after the last failure of that kind. `retryAfterMs`: what the server asked for. */
-  waitMs(trouble: Trouble, retryAfterMs: number): number {
+  waitMs(problem: Problem, retryAfterMs: number): number {
     const { backoffBaseMs, backoffMaxMs, cheapBackoffMaxMs } = this.#limits;
-    const maxMs = trouble === "refused" ? backoffMaxMs : cheapBackoffMaxMs;
-    return backoffMs(this.#counts[trouble], retryAfterMs, this.#random(), backoffBaseMs, maxMs);
+    const maxMs = problem === "refused" ? backoffMaxMs : cheapBackoffMaxMs;
+    return backoffMs(this.#counts[problem], retryAfterMs, this.#random(), backoffBaseMs, maxMs);
   }
 
   /** The server gave what was asked for. */

@@ -39,7 +39,7 @@ export class EventQueue {
   #leftOut = 0;
   /** When the minute began in which events of the cluster are counted, and how many there were. */
   #ofCluster = { fromMs: -Infinity, count: 0 };
-  #isRefusedToldOf = false;
+  #isRefusalReported = false;
   #isRunning = false;
   #wake: () => void = () => undefined;
   #onIdle: (() => void)[] = [];
@@ -77,16 +77,16 @@ export class EventQueue {
     while (!signal.aborted) {
       const next = this.#take();
       if (next === undefined) {
-        this.#tellIdle();
+        this.#reportIdle();
         await this.#next(signal);
         continue;
       }
       await this.#send(next, sender, log, signal);
-      if (this.#waiting.size === 0) this.#tellIdle();
+      if (this.#waiting.size === 0) this.#reportIdle();
       await this.#clock.sleep(BETWEEN_MS, signal);
     }
     this.#isRunning = false;
-    this.#tellIdle();
+    this.#reportIdle();
   }
 
   /** Resolve when everything is sent that may be sent now, after `limitMs` at the latest; at once where nobody sends. */
@@ -98,7 +98,7 @@ export class EventQueue {
     await this.#clock.sleep(limitMs, done.signal);
   }
 
-  #tellIdle(): void {
+  #reportIdle(): void {
     for (const notify of this.#onIdle.splice(0)) notify();
   }
 
@@ -127,10 +127,10 @@ export class EventQueue {
     this.#leftOut = 0;
     if (error !== undefined) {
       // What refuses one event refuses all: one line until one is written again.
-      const notify = this.#isRefusedToldOf ? log.debug : log.info;
+      const notify = this.#isRefusalReported ? log.debug : log.info;
       notify.call(log, `the event ${event.reason} was not written; nothing depends on it`, { error: error.message });
     }
-    this.#isRefusedToldOf = error !== undefined;
+    this.#isRefusalReported = error !== undefined;
   }
 
   /** Wait for what is put, or until what waits may be sent. */

@@ -84,21 +84,21 @@ export async function sendEvent(
 ): Promise<ProxyError | undefined> {
   const path = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(namespace ?? NAMESPACE)}/events`;
   for (let triesLeft = TRIES_MAX - 1; ; triesLeft--) {
-    const trouble = await send(client, path, event, signal);
-    if (trouble === undefined || signal.aborted) return undefined;
-    if (triesLeft === 0 || trouble.isFinal) return trouble.error;
+    const problem = await send(client, path, event, signal);
+    if (problem === undefined || signal.aborted) return undefined;
+    if (triesLeft === 0 || problem.isFinal) return problem.error;
     await clock.sleep(Math.round(PAUSE_MS * (1 + random() / 4)), signal);
     if (signal.aborted) return undefined;
   }
 }
 
-interface Trouble {
+interface Problem {
   readonly error: ProxyError;
   /** Asking again won't help. */
   readonly isFinal: boolean;
 }
 
-async function send(client: KubeClient, path: string, event: object, signal: AbortSignal): Promise<Trouble | undefined> {
+async function send(client: KubeClient, path: string, event: object, signal: AbortSignal): Promise<Problem | undefined> {
   try {
     const answer = await client.ask({ path, body: event, idleMs: IDLE_MS }, signal);
     if (answer.kind === "unreached") return { error: answer.error, isFinal: false };

@@ -2,7 +2,7 @@ import type { RestClientMetrics } from "@turnout/client/daemon";
 import { OBJECT_KINDS, ProxyError, type Clock, type Log, type ObjectKind } from "@turnout/core";
 import type { EventQueue } from "./event-queue.ts";
 import { createKubeClient, proxyOf } from "./kube-client.ts";
-import { SaidTroubles } from "./outage-log.ts";
+import { LoggedProblems } from "./outage-log.ts";
 import type { ObjectSink, Source } from "../source/object-sink.ts";
 import { Reflector } from "./reflector.ts";
 import { DEFAULT_TIMINGS, type ReflectorTimings } from "./reflector-timings.ts";
@@ -27,7 +27,7 @@ export interface KubeSourceOptions extends AccessOptions {
   readonly random: () => number;
   readonly log: Log;
   /** Hears what ails a part of the source (a kind of object, or `files`) when a try failed, and "" whenever it works. */
-  readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
+  readonly onHealth?: ((part: string, problem: string) => void) | undefined;
   /** Hears of each list, change and bookmark of a kind. */
   readonly onHeard?: ((kind: ObjectKind) => void) | undefined;
   /** What is to be sent to the API server as events; undefined: none are. */
@@ -68,7 +68,7 @@ async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signa
   const client = createKubeClient({ access, clock, connectTimeoutMs, answerTimeoutMs, env, metrics: requestMetrics });
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
-  const said = new SaidTroubles();
+  const said = new LoggedProblems();
   let isWorking = false;
   const reflectors = OBJECT_KINDS.map(
     (kind) =>

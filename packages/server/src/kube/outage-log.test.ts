@@ -1,6 +1,6 @@
 import { ProxyError } from "@turnout/core";
 import { beforeEach, expect, test } from "vitest";
-import { OutageLog, SaidTroubles } from "./outage-log.ts";
+import { OutageLog, LoggedProblems } from "./outage-log.ts";
 import { ManualClock, RecordingLog } from "../test-support/world.ts";
 
 let clock: ManualClock;
@@ -11,7 +11,7 @@ let node: OutageLog;
 beforeEach(() => {
   clock = new ManualClock();
   log = new RecordingLog();
-  const parts = { clock, log, remindMs: 60_000, said: new SaidTroubles() };
+  const parts = { clock, log, remindMs: 60_000, said: new LoggedProblems() };
   service = new OutageLog("Service", parts);
   node = new OutageLog("Node", parts);
 });
@@ -63,8 +63,8 @@ test("a long outage is told each minute, a flapping server no more often", () =>
 
 test("whoever listens hears of every failure, and of each success", () => {
   const heard: string[] = [];
-  const onHealth = (subject: string, trouble: string): void => void heard.push(`${subject}: ${trouble}`);
-  const slice = new OutageLog("EndpointSlice", { clock, log, remindMs: 60_000, said: new SaidTroubles(), onHealth });
+  const onHealth = (subject: string, problem: string): void => void heard.push(`${subject}: ${problem}`);
+  const slice = new OutageLog("EndpointSlice", { clock, log, remindMs: 60_000, said: new LoggedProblems(), onHealth });
   slice.recovered();
   slice.failed(AWAY, 500);
   slice.failed(AWAY, 500);

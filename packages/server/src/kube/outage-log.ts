@@ -1,14 +1,14 @@
 import type { Clock, Log, ProxyError } from "@turnout/core";
 
 /** What several feeds of one server have said: a server that is away is one trouble, not one for each kind of object. */
-export class SaidTroubles {
+export class LoggedProblems {
   readonly #saidMs = new Map<string, number>();
 
   /** Tell whether a trouble was said by any feed in the last `withinMs`; if not, it counts as said now. */
-  isNews(trouble: string, nowMs: number, withinMs: number): boolean {
+  isNews(problem: string, nowMs: number, withinMs: number): boolean {
     for (const [text, saidMs] of this.#saidMs) if (nowMs - saidMs >= withinMs) this.#saidMs.delete(text);
-    if (this.#saidMs.has(trouble)) return false;
-    this.#saidMs.set(trouble, nowMs);
+    if (this.#saidMs.has(problem)) return false;
+    this.#saidMs.set(problem, nowMs);
     return true;
   }
 }
@@ -23,8 +23,8 @@ export class OutageLog {
   readonly #log: Log;
   readonly #subject: string;
   readonly #remindMs: number;
-  readonly #said: SaidTroubles;
-  readonly #onHealth: (subject: string, trouble: string) => void;
+  readonly #said: LoggedProblems;
+  readonly #onHealth: (subject: string, problem: string) => void;
   #warnedMs: number | undefined;
   #isReported = false;
   #sinceMs = 0;
@@ -37,9 +37,9 @@ export class OutageLog {
       readonly clock: Clock;
       readonly log: Log;
       readonly remindMs: number;
-      readonly said: SaidTroubles;
+      readonly said: LoggedProblems;
       /** Hears of each failure, and with "" when it works: first or again. */
-      readonly onHealth?: ((subject: string, trouble: string) => void) | undefined;
+      readonly onHealth?: ((subject: string, problem: string) => void) | undefined;
     },
   ) {
     this.#subject = subject;

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { ProxyError, type Clock, type Log, type ObjectKind } from "@turnout/core";
-import { backoffMs, Retries, type Trouble } from "./backoff.ts";
+import { backoffMs, Retries, type Problem } from "./backoff.ts";
 import { InitialEvents } from "./initial-events.ts";
 import type { KubeClient } from "./kube-client.ts";
 import { KnownObjects } from "./known-objects.ts";
@@ -8,7 +8,7 @@ import { LineSplitter } from "./line-splitter.ts";
 import { collect, parseList } from "./list-page.ts";
 import type { ObjectSink } from "../source/object-sink.ts";
 import { AT_ONCE, lacksWatchList, outcomeOf, watchListFailure, type Outcome, type Pause } from "./outcome.ts";
-import { OutageLog, type SaidTroubles } from "./outage-log.ts";
+import { OutageLog, type LoggedProblems } from "./outage-log.ts";
 import { keyOf } from "../source/raw-object.ts";
 import type { ReflectorTimings } from "./reflector-timings.ts";
 import { HTTP, refusalError, type Refusal } from "./refusal.ts";
@@ -27,13 +27,13 @@ export interface ReflectorOptions {
   readonly log: Log;
   readonly timings: ReflectorTimings;
   /** Shared by the reflectors of one server. */
-  readonly said: SaidTroubles;
+  readonly said: LoggedProblems;
   /** Ask for the first objects by watch (sendInitialEvents); lists take its place where that doesn't work. */
   readonly prefersWatchList: boolean;
   /** An API server without this API, or without the right to it, counts as an empty list. */
   readonly isOptional: boolean;
   /** Hears what ails a part of the source (a kind of object, or `files`) when a try failed, and "" whenever it works. */
-  readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
+  readonly onHealth?: ((part: string, problem: string) => void) | undefined;
   /** Hears of each list, change and bookmark. */
   readonly onHeard?: ((kind: ObjectKind) => void) | undefined;
 }
@@ -180,11 +180,11 @@ export class Reflector {
     return { ms, endsWithAccess: false };
   }
 
-  #retry(trouble: Trouble, error: ProxyError, retryAfterMs: number): Pause {
-    this.#retries.note(trouble);
-    const ms = this.#retries.waitMs(trouble, retryAfterMs);
+  #retry(problem: Problem, error: ProxyError, retryAfterMs: number): Pause {
+    this.#retries.note(problem);
+    const ms = this.#retries.waitMs(problem, retryAfterMs);
     this.#outage.failed(error, ms);
-    return { ms, endsWithAccess: trouble !== "refused" };
+    return { ms, endsWithAccess: problem !== "refused" };
   }
 
   async #list(signal: AbortSignal): Promise<Outcome> {

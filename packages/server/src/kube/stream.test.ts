@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { backoffMs, Retries, type Trouble } from "./backoff.ts";
+import { backoffMs, Retries, type Problem } from "./backoff.ts";
 import { LineSplitter } from "./line-splitter.ts";
 import { collect, parseList } from "./list-page.ts";
 import { parseRefusal } from "./refusal.ts";
@@ -134,11 +134,11 @@ describe("backoffMs", () => {
 describe("retries", () => {
   const limits = { backoffBaseMs: 800, backoffMaxMs: 30_000, cheapBackoffMaxMs: 5_000 };
   /** The waits after so many failures, one of each in turn. */
-  function waits(...problems: readonly Trouble[]): readonly number[] {
+  function waits(...problems: readonly Problem[]): readonly number[] {
     const retries = new Retries(limits, () => 0.5);
-    return problems.map((trouble) => {
-      retries.note(trouble);
-      return retries.waitMs(trouble, 0);
+    return problems.map((problem) => {
+      retries.note(problem);
+      return retries.waitMs(problem, 0);
     });
   }
   const times = <T>(count: number, value: T): readonly T[] => Array.from({ length: count }, () => value);
@@ -160,7 +160,7 @@ describe("retries", () => {
 
   it("all begin anew when it has worked for a while", () => {
     const retries = new Retries(limits, () => 0.5);
-    for (const trouble of ["unreached", "unauthorized", "refused"] as const) retries.note(trouble);
+    for (const problem of ["unreached", "unauthorized", "refused"] as const) retries.note(problem);
     retries.reset();
     expect([retries.count("unreached"), retries.count("unauthorized"), retries.count("refused")]).toEqual([0, 0, 0]);
   });

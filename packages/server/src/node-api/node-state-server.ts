@@ -2,7 +2,7 @@ import { IssueLog } from "@turnout/client";
 import { DESCRIPTORS, type TlsFiles } from "@turnout/client/protocol";
 import type { Clock, Log } from "@turnout/core";
 import { DESCRIPTORS as OWN_DESCRIPTORS } from "../gen/descriptors.ts";
-import { openGrpcDoor, type GrpcService } from "../grpc/grpc-door.ts";
+import { openGrpcServer, type GrpcService } from "../grpc/grpc-door.ts";
 import { listenAll, type Listener } from "../grpc/listeners.ts";
 import { ALL_RIGHTS, certificateRights, type PeerRightsOf } from "../grpc/peer-rights.ts";
 import { admitBy } from "../grpc/refuse.ts";
@@ -91,11 +91,11 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
     ...tools.services,
   ];
   // Two servers, so that what a connection may do hangs on the door it came through, and not on what is found out about it.
-  const unix = openGrpcDoor(
+  const unix = openGrpcServer(
     servicesFor(() => ALL_RIGHTS),
     limits,
   );
-  const tls = openGrpcDoor(servicesFor(certificateRights(new Set(options.anyNode))), limits);
+  const tls = openGrpcServer(servicesFor(certificateRights(new Set(options.anyNode))), limits);
   const listeners = await listenAll(options, { unix: unix.accept, tls: tls.accept });
   return {
     ports: listeners.flatMap(({ port }) => port ?? []),
@@ -134,6 +134,6 @@ function statsOf({ traffic, gate, api, kpng, listeners }: Counting): ServerStats
     questions: api.questions,
     kpngImages: kpng?.images ?? 0,
     rowsEncoded: api.rowsEncoded,
-    listenTrouble: listeners.map(({ trouble = "" }) => trouble).find((trouble) => trouble !== "") ?? "",
+    listenTrouble: listeners.map(({ problem = "" }) => problem).find((problem) => problem !== "") ?? "",
   };
 }

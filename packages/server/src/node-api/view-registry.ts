@@ -79,14 +79,14 @@ export class ViewRegistry {
 
   #open(key: string, request: NodeStateRequest): Entry {
     const { provider, requestsMax } = this.#options;
-    if (this.#entries.size >= requestsMax) this.#makeRoom(requestsMax);
+    if (this.#entries.size >= requestsMax) this.#makeSpace(requestsMax);
     const entry: Entry = { key, states: provider.open(request), views: new Map(), watchers: 0, linger: undefined };
     this.#entries.set(key, entry);
     return entry;
   }
 
   /** Drop the one that nobody has watched for longest. */
-  #makeRoom(most: number): void {
+  #makeSpace(most: number): void {
     for (const entry of this.#entries.values()) if (entry.watchers === 0) return this.#drop(entry);
     throw new ProxyError("limit_reached", `this node-state server answers ${most} requests already, and no more at a time`, {
       hint: "clients with the same node and settings share one; or start another node-state server",

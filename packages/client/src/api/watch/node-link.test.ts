@@ -176,7 +176,7 @@ describe("a link that is cut", () => {
 
   test("tries again with growing waits, says so once, and says when it is back", async () => {
     const health: string[] = [];
-    open({ onHealth: (part, trouble) => void health.push(`${part}: ${trouble.slice(0, 11)}`) });
+    open({ onHealth: (part, problem) => void health.push(`${part}: ${problem.slice(0, 11)}`) });
     void Promise.allSettled([feed.next(never)]);
     await eventually("a first try", () => log.lines.length > 0);
     const waits: number[] = [];

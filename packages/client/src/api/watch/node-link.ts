@@ -53,7 +53,7 @@ export interface NodeLinkOptions {
   /** Shared with the links of other nodes, so that what they are all told is read once; default none. */
   readonly packed?: PackedReader | undefined;
   /** Hears under the name `node-state API` what keeps it from being followed, and "" when it is; nothing before the first try ended. */
-  readonly onHealth?: ((part: string, trouble: string) => void) | undefined;
+  readonly onHealth?: ((part: string, problem: string) => void) | undefined;
   /** Hears when the node's eligibility was told or changed, and with which family's change set; undefined: with neither's. */
   readonly onEligibility?: ((eligibility: Eligibility, family: IPFamily | undefined) => void) | undefined;
 }

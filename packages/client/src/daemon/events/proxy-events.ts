@@ -66,17 +66,17 @@ export const STARTING: ProxyEvent = eventOf("Starting", "Turnout is this node's 
 
 /** Tell that a server of the proxy itself can't listen, in kube-proxy's words. Pure. */
 export function ownServerEvent(server: OwnServer, error: ProxyError): ProxyEvent {
-  const trouble = goText(error, "tcp");
-  if (server === "metrics") return eventOf("FailedToStartMetricServer", trouble);
+  const problem = goText(error, "tcp");
+  if (server === "metrics") return eventOf("FailedToStartMetricServer", problem);
   const where = error.object ?? "its address";
-  return eventOf("FailedToStartProxierHealthcheck", `healthz server failed: failed to start proxy healthz on ${where}: ${trouble}`);
+  return eventOf("FailedToStartProxierHealthcheck", `healthz server failed: failed to start proxy healthz on ${where}: ${problem}`);
 }
 
 /** Tell that a health check node port can't be opened, in kube-proxy's words. Pure. */
 export function closedHealthPortEvent(nodeName: string, { service, port, family, error }: ClosedHealthPort): ProxyEvent {
   const [namespace = "", name = ""] = service.split("/");
-  const trouble = goText(error, family === "IPv4" ? "tcp4" : "tcp6");
-  const note = `node ${nodeName} failed to start healthcheck "${service}" on port ${port}: ${trouble}`;
+  const problem = goText(error, family === "IPv4" ? "tcp4" : "tcp6");
+  const note = `node ${nodeName} failed to start healthcheck "${service}" on port ${port}: ${problem}`;
   // The families fail apart, each with its own reason.
   return { ...eventOf("FailedToStartServiceHealthcheck", note), service: { namespace, name }, matter: family };
 }

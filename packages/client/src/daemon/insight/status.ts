@@ -100,7 +100,7 @@ export async function statusOf(proxy: ProxyView, signal: AbortSignal): Promise<P
     ...(source === undefined ? {} : { source }),
     ...(settings === undefined ? {} : { settings }),
     ruleSettings,
-    sourceTroubles: Object.fromEntries([...sources].filter(([, trouble]) => trouble !== "")),
+    sourceTroubles: Object.fromEntries([...sources].filter(([, problem]) => problem !== "")),
     startedMs: wallMs(clock, startedMs),
     nowMs: wallMs(clock),
     health: {

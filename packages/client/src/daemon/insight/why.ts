@@ -70,7 +70,7 @@ function sourceOf({ source, sources, families, why = {} }: ProxyView): KnownSour
   const [known] = why.objects?.services() ?? [];
   return {
     name: source,
-    problems: [...sources].filter(([, trouble]) => trouble !== "").map(([part, trouble]) => `${part}: ${trouble}`),
+    problems: [...sources].filter(([, problem]) => problem !== "").map(([part, problem]) => `${part}: ${problem}`),
     isEmpty: !hasRows && known === undefined,
     wasFilled: families.some(({ hadServices }) => hadServices),
   };

@@ -86,8 +86,8 @@ export class Metrics implements SyncObserver {
   }
 
   /** Note what ails a part of the source, e.g. `Service`; "" when it is followed. */
-  sourceHealth(part: string, trouble: string): void {
-    this.#sources.set(part, trouble);
+  sourceHealth(part: string, problem: string): void {
+    this.#sources.set(part, problem);
   }
 
   /** What ails each part of the source, as it was noted last. */

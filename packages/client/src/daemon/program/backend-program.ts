@@ -105,7 +105,7 @@ async function runWith<H, K extends KernelObject, S>(
     log,
     failOnRefusal: flags.once,
     awaitsNode: true,
-    onHealth: (part, trouble) => metrics.sourceHealth(part, trouble),
+    onHealth: (part, problem) => metrics.sourceHealth(part, problem),
   });
   const body = (signal: AbortSignal): Promise<void> =>
     run(module, {
