@@ -81,5 +81,5 @@ await runCommand({
   name: "bench",
   usage: helpText(CASES),
   read: (args) => parseOptions(args, NAMES),
-  play: (options) => (options.isPlotting ? plot() : runBenches(options)),
+  execute: (options) => (options.isPlotting ? plot() : runBenches(options)),
 });

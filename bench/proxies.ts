@@ -80,7 +80,7 @@ export async function startKind(kind: ProxyKind, place: ProxyPlace): Promise<Run
     const source = ["--source", "kube", "--kubeconfig", kubeconfig, "--node-name", node.name, "--cluster-cidr", clusterCIDR];
     const args = ["run", ...kind.flags, ...source, "--logging-format", "json"];
     const left = new Set<IPFamily>(["IPv4", "IPv6"]);
-    const child = await inForce(node.spawn(TURNOUT, args, { stdio: ["ignore", "inherit", "pipe"] }), turnoutSync(left));
+    const child = await active(node.spawn(TURNOUT, args, { stdio: ["ignore", "inherit", "pipe"] }), turnoutSync(left));
     const formerIsGone = async (): Promise<void> => {
       for (const untilMs = performance.now() + FORMER_GONE_MS; left.size > 0; await sleep(50))
         if (performance.now() > untilMs) throw new Error("Turnout doesn't say that the rules of the former proxy are removed");
@@ -95,13 +95,13 @@ export async function startKind(kind: ProxyKind, place: ProxyPlace): Promise<Run
   const config = join(own, "config.json");
   await writeFile(config, kubeProxyConfig({ mode, nodeName: node.name, kubeconfig, fields: { clusterCIDR, ...fields } }));
   const env = { PATH: `${tools}:${process.env["PATH"] ?? ""}` };
-  const child = await inForce(node.spawn(kubeProxy, ["--config", config], { env, stdio: ["ignore", "inherit", "pipe"] }), toldSync);
+  const child = await active(node.spawn(kubeProxy, ["--config", config], { env, stdio: ["ignore", "inherit", "pipe"] }), toldSync);
   return { child, formerIsGone: () => Promise.reject(new Error("kube-proxy says nothing of former proxies")) };
 }
 
 type SyncOf = (line: string, atMs: number) => ProxySync | undefined;
 
-async function inForce(child: ChildProcess, syncOf: SyncOf): Promise<ChildProcess> {
+async function active(child: ChildProcess, syncOf: SyncOf): Promise<ChildProcess> {
   const log = followSyncs(child, syncOf);
   const heard = new Set<IPFamily>();
   while (heard.size < 2) heard.add((await log.next()).family);

@@ -53,7 +53,7 @@ interface Playing {
  *
  * Edges: whatever happens, its objects are removed and the stage is as before.
  */
-export async function play(
+export async function execute(
   scenario: Scenario,
   { stage, module, casts }: { readonly stage: RealStage; readonly module: BackendModule; readonly casts: readonly Cast[] },
 ): Promise<readonly string[]> {

@@ -10,7 +10,7 @@ import { castsOf, scenariosFor, castInWords } from "./conformance-casting.ts";
 import type { Part } from "./conformance-casting.ts";
 import { createStagePool } from "./conformance-pool.ts";
 import type { StagePool } from "./conformance-pool.ts";
-import { play } from "./conformance-play.ts";
+import { execute } from "./conformance-play.ts";
 import type { Dataplane } from "./conformance-stage.ts";
 import type { Layout } from "./layout.ts";
 
@@ -110,7 +110,7 @@ for (const subject of SUBJECTS) {
       const casts = castsOf(scenario, subject.module);
       const options = scenario.fakeOnly === undefined ? { timeout: TIMEOUT_MS } : leftOut("fake-host", scenario.fakeOnly);
       it.concurrent(`${scenario.name}${castInWords(casts)}`, options, async () => {
-        expect(await pool.use(scenario, (stage) => play(scenario, { stage, module: subject.module, casts }))).toEqual([]);
+        expect(await pool.use(scenario, (stage) => execute(scenario, { stage, module: subject.module, casts }))).toEqual([]);
       });
     }
   });

@@ -40,7 +40,7 @@ describe.each(layoutsOf("ebpf"))("ebpf, %s", { ...NEEDS, timeout: TIMEOUT_MS }, 
     (await site.place(place).run("sh", ["-c", command])).stdout.trim();
   const pinsOn = async (node: string): Promise<readonly string[]> =>
     (await output(node, "find /sys/fs/bpf -path '*turnout*'")).split("\n").toSorted();
-  const inForce = async (node: string): Promise<readonly string[]> => {
+  const active = async (node: string): Promise<readonly string[]> => {
     const tables = (await output(node, "nft list tables")).split("\n").filter((table) => table.includes("turnout"));
     return [...tables.toSorted(), ...((await output(node, "ls /sys/fs/bpf")).split(/\s+/).includes("turnout") ? ["pins"] : [])];
   };
@@ -130,7 +130,7 @@ describe.each(layoutsOf("ebpf"))("ebpf, %s", { ...NEEDS, timeout: TIMEOUT_MS }, 
     for (const [backend, left] of turns) {
       await load.more(10);
       await restart("SIGTERM", load, flagsOf(backend));
-      for (const node of NODES) await expect.poll(() => inForce(node), { timeout: UNCOVERED_MS }).toEqual(left);
+      for (const node of NODES) await expect.poll(() => active(node), { timeout: UNCOVERED_MS }).toEqual(left);
       await load.more(10);
     }
     await expectAllWell(load);
@@ -220,7 +220,7 @@ describe.each(layoutsOf("ebpf"))("ebpf, %s", { ...NEEDS, timeout: TIMEOUT_MS }, 
     const proxy = site.proxy("node2");
     await proxy.end("SIGTERM");
     await site.cluster.node("node2").run(TURNOUT, ["cleanup", "--backend", "ebpf"]);
-    expect(await inForce("node2")).toEqual([]);
+    expect(await active("node2")).toEqual([]);
     // What was attached is held by its pin alone, but for filters of clsact.
     expect(await output("node2", "tc filter show dev eth0 ingress; tc filter show dev eth0 egress; tc filter show dev veth3 ingress")).toBe(
       "",

@@ -39,7 +39,7 @@ describe(
     ];
 
     /** The proxies' chains and tables on a node, by their owner's name. */
-    const inForce = async (name: string): Promise<readonly string[]> => {
+    const active = async (name: string): Promise<readonly string[]> => {
       const node = site.cluster.node(name);
       const found = new Set<string>();
       for (const tool of ["iptables-nft", "iptables-legacy", "ip6tables-nft", "ip6tables-legacy"]) {
@@ -52,7 +52,7 @@ describe(
       return [...found].toSorted();
     };
     const expectInForce = async (expected: readonly string[]): Promise<void> => {
-      for (const name of NODES) await expect.poll(() => inForce(name), { timeout: 30_000 }).toEqual(expected);
+      for (const name of NODES) await expect.poll(() => active(name), { timeout: 30_000 }).toEqual(expected);
     };
 
     const IPTABLES = { nft: ["ip6tables-nft", "iptables-nft"], legacy: ["ip6tables-legacy", "iptables-legacy"] };

@@ -4,7 +4,7 @@ import type { GuestChecks } from "@turnout/house/guest";
 import type { Scenario } from "@turnout/conformance";
 import type { IPFamily } from "@turnout/core";
 import { castsOf, isFull, scenariosFor, castInWords } from "./conformance-casting.ts";
-import { play } from "./conformance-play.ts";
+import { execute } from "./conformance-play.ts";
 import { createRealStage } from "./conformance-stage.ts";
 import type { RealStage } from "./conformance-stage.ts";
 import { checkAttacks, checkCleared } from "./ipvs-attacks.ts";
@@ -65,7 +65,8 @@ type NamedCheck = readonly [name: string, check: () => Promise<void>];
 
 function scenarioCheck(scenario: Scenario, stage: () => Promise<RealStage>): NamedCheck {
   const casts = castsOf(scenario, ipvsModule);
-  const check = async (): Promise<void> => assert.deepEqual(await play(scenario, { stage: await stage(), module: ipvsModule, casts }), []);
+  const check = async (): Promise<void> =>
+    assert.deepEqual(await execute(scenario, { stage: await stage(), module: ipvsModule, casts }), []);
   return [`${scenario.name}${castInWords(casts)}`, check];
 }
 

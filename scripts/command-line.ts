@@ -7,7 +7,7 @@ export interface HouseCommand<T> {
   /** Reads the arguments. Throws a TypeError, as `parseArgs` of node:util does, or a RangeError. */
   readonly read: (args: readonly string[]) => T;
   /** Does it; false where it found that not all is well. */
-  readonly play: (asked: T) => boolean | void | Promise<boolean | void>;
+  readonly execute: (asked: T) => boolean | void | Promise<boolean | void>;
 }
 
 /**
@@ -15,7 +15,7 @@ export interface HouseCommand<T> {
  *
  * Edges: exit code 2 for a wrong command line, with nothing done; 1 for what failed or was not well. Both are said in words, without a stack.
  */
-export async function runCommand<T>({ name, usage, read, play }: HouseCommand<T>): Promise<void> {
+export async function runCommand<T>({ name, usage, read, execute }: HouseCommand<T>): Promise<void> {
   const args = process.argv.slice(2);
   if (args.includes("--help") || args.includes("-h")) {
     process.stdout.write(`${usage.trimEnd()}\n`);
@@ -31,7 +31,7 @@ export async function runCommand<T>({ name, usage, read, play }: HouseCommand<T>
     return;
   }
   try {
-    if ((await play(asked)) === false) process.exitCode = 1;
+    if ((await execute(asked)) === false) process.exitCode = 1;
   } catch (error) {
     process.stderr.write(`${name}: ${error instanceof Error ? error.message : String(error)}\n`);
     process.exitCode = 1;

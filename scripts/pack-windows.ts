@@ -10,5 +10,5 @@ await runCommand({
     if (folder === undefined || more.length > 0) throw new RangeError("say one folder");
     return folder;
   },
-  play: packForWindows,
+  execute: packForWindows,
 });

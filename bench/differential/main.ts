@@ -138,4 +138,4 @@ function unexplained(differences: readonly Difference[]): readonly Difference[] 
   return differences.filter(({ explanation }) => explanation === undefined);
 }
 
-await runCommand({ name: "e2e:differential", usage: USAGE, read, play: main });
+await runCommand({ name: "e2e:differential", usage: USAGE, read, execute: main });

@@ -49,4 +49,4 @@ async function main({ values, rounds, seed }: ReturnType<typeof asked>): Promise
   return isWell;
 }
 
-await runCommand({ name: "e2e:chaos", usage: USAGE, read: asked, play: main });
+await runCommand({ name: "e2e:chaos", usage: USAGE, read: asked, execute: main });

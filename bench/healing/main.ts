@@ -106,7 +106,7 @@ async function playAll(name: string, { flags, attacks }: Victim, shape: Shape, o
     let restMs = REST_MS;
     for (const attack of attacks.filter((one) => one.name.includes(only))) {
       await sleep(restMs);
-      const row = await play(stage, attack);
+      const row = await execute(stage, attack);
       // Repairs take a tenth of the time, so a long one is followed by a pause.
       restMs = Math.min(REST_MS + 10 * row.healedMs, REST_MAX_MS);
       const cells = [name, shapeText(shape), attack.name, row.healed, row.who, (loadavg()[0] ?? 0).toFixed(1)];
@@ -117,7 +117,7 @@ async function playAll(name: string, { flags, attacks }: Victim, shape: Shape, o
   }
 }
 
-async function play(
+async function execute(
   stage: HealingStage,
   { command }: Attack,
 ): Promise<{ readonly healed: string; readonly healedMs: number; readonly who: string }> {
@@ -156,4 +156,4 @@ async function externalChange({ node }: HealingStage): Promise<{ readonly atMs: 
   return families[0]?.externalChange;
 }
 
-await runCommand({ name: "e2e:healing", usage: USAGE, read: asked, play: main });
+await runCommand({ name: "e2e:healing", usage: USAGE, read: asked, execute: main });

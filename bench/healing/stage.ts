@@ -68,7 +68,7 @@ export async function createHealingStage(flags: readonly string[], shape: Shape)
       stdio: ["ignore", "inherit", "pipe"],
     });
     const log: LogLine[] = [];
-    await inForce(proxy, log);
+    await active(proxy, log);
     const isServed = (timeoutMs: number): Promise<boolean> => served(cluster, timeoutMs);
     return { cluster, node, log, proxy, isServed, destroy };
   } catch (error) {
@@ -99,7 +99,7 @@ function writeList(directory: string, name: string, items: readonly unknown[]): 
   return writeFile(join(directory, `${name}.json`), JSON.stringify({ apiVersion: "v1", kind: "List", items }));
 }
 
-async function inForce(proxy: ChildProcess, log: LogLine[]): Promise<void> {
+async function active(proxy: ChildProcess, log: LogLine[]): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const follow = async (): Promise<void> => {
     if (proxy.stderr === null) throw new Error("the proxy has no log");

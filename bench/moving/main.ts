@@ -90,7 +90,7 @@ function movesOf(proxies: Readonly<Record<string, ProxyKind>>, hasKubeProxy: boo
 
 async function playAndPrint(move: Move, amount: TrafficOptions, hasCgroups: boolean): Promise<boolean> {
   try {
-    const measured = await play(move, amount, hasCgroups);
+    const measured = await execute(move, amount, hasCgroups);
     const { row, notes } = linesOf(move.name, measured);
     process.stdout.write(`${row}\n`);
     for (const note of notes) process.stderr.write(`${note}\n`);
@@ -101,7 +101,7 @@ async function playAndPrint(move: Move, amount: TrafficOptions, hasCgroups: bool
   }
 }
 
-async function play(move: Move, amount: TrafficOptions, hasCgroups: boolean): Promise<Measured> {
+async function execute(move: Move, amount: TrafficOptions, hasCgroups: boolean): Promise<Measured> {
   const stage = await createMovingStage(hasCgroups);
   const started: RunningProxy[] = [];
   const start = async (kind: ProxyKind): Promise<RunningProxy> => {
@@ -160,4 +160,4 @@ async function playThere(only: readonly string[], { connections, pauseMs }: Traf
   return (await playInGuest(new URL("./main.ts", import.meta.url), args, { variables, folder })) === 0;
 }
 
-await runCommand({ name: "e2e:moving", usage: USAGE, read: asked, play: main });
+await runCommand({ name: "e2e:moving", usage: USAGE, read: asked, execute: main });

@@ -51,7 +51,7 @@ export async function daemon({ shape, source, changes, idleMs }: DaemonParameter
     try {
       const log = followLog(turnout.stderr, shape, ended);
       await harness.reached("started", pid);
-      await log.inForce;
+      await log.active;
       const tookMs = performance.now() - startMs;
       await harness.reached("in-force", pid);
       await sleep(idleMs);
@@ -78,14 +78,14 @@ export async function daemon({ shape, source, changes, idleMs }: DaemonParameter
 /** A daemon's log while it runs. */
 interface LogFollower {
   /** Resolves when IPv4 is in force with every service in it. */
-  readonly inForce: Promise<void>;
+  readonly active: Promise<void>;
   /** Warnings and errors so far: something disturbed the run, and its numbers are worth nothing. */
   readonly complaints: readonly string[];
 }
 
 function followLog(stderr: Readable, { services }: Shape, ended: Promise<string>): LogFollower {
   const lines = lineReader(stderr);
-  const inForce = Promise.withResolvers<void>();
+  const active = Promise.withResolvers<void>();
   const complaints: string[] = [];
   const follow = async (): Promise<void> => {
     for (let line = await lines.next(); line !== undefined; line = await lines.next()) {
@@ -93,13 +93,13 @@ function followLog(stderr: Readable, { services }: Shape, ended: Promise<string>
       if (entry.msg === HOST_SETTINGS) continue;
       if (entry.level !== "info" && entry.level !== "debug") complaints.push(line);
       else if (entry.msg === "first sync done" && entry.family === "IPv4") {
-        if (entry.rows === services) inForce.resolve();
-        else inForce.reject(new Error(`${entry.rows ?? 0} rows are in force instead of ${services}`));
+        if (entry.rows === services) active.resolve();
+        else active.reject(new Error(`${entry.rows ?? 0} rows are in force instead of ${services}`));
       }
     }
-    inForce.reject(new Error(`turnout ended with ${await ended}: ${complaints.at(-1) ?? "no complaint"}`));
+    active.reject(new Error(`turnout ended with ${await ended}: ${complaints.at(-1) ?? "no complaint"}`));
   };
   // Followed to the end: a pipe nobody reads would stop the daemon.
-  follow().catch((error: unknown) => inForce.reject(error));
-  return { inForce: inForce.promise, complaints };
+  follow().catch((error: unknown) => active.reject(error));
+  return { active: active.promise, complaints };
 }

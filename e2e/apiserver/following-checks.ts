@@ -34,12 +34,12 @@ export class Following {
 
   async create(): Promise<string> {
     await this.#world.add(200);
-    return await this.#inForce();
+    return await this.#active();
   }
 
   async change(): Promise<string> {
     await this.#world.change(100);
-    return await this.#inForce();
+    return await this.#active();
   }
 
   async killed(): Promise<string> {
@@ -49,12 +49,12 @@ export class Following {
     let before: string;
     try {
       // The rules stay meanwhile.
-      before = await this.#inForce();
+      before = await this.#active();
     } finally {
       await plane.start();
     }
     await this.#world.change(40);
-    const after = await this.#inForce();
+    const after = await this.#active();
     // Each kind of objects is followed again, ServiceCIDRs too: an API server that has just started may have forbidden them.
     const cidr = { metadata: { name: "more" }, spec: { cidrs: [MORE_ADDRESSES] } };
     await this.#stage.api.send([{ method: "POST", path: "/apis/networking.k8s.io/v1/servicecidrs", body: cidr }]);
@@ -74,7 +74,7 @@ export class Following {
     await plane.kill();
     await plane.start();
     await this.#cutOff(false);
-    const seen = await this.#inForce();
+    const seen = await this.#active();
     await until("a watch is answered with 410", WAIT_MS, () => this.#relists() > before);
     return `${seen}; etcd compacted at ${revision}`;
   }
@@ -83,7 +83,7 @@ export class Following {
   async compactedBelow(): Promise<string> {
     await this.#stage.plane.compact();
     await this.#world.change(20);
-    return await this.#inForce();
+    return await this.#active();
   }
 
   /** A new process finds nothing to write. */
@@ -136,7 +136,7 @@ export class Following {
     return this.log.split("listing again").length - 1;
   }
 
-  async #inForce(): Promise<string> {
+  async #active(): Promise<string> {
     const wanted = this.#world.wanted.join("\n");
     let found = "";
     const ms = await until("rules are as wanted", WAIT_MS, async () => {

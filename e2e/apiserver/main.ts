@@ -14,7 +14,7 @@ async function main(): Promise<boolean> {
   }
   const stage = await createApiServerStage({ apiserver, etcd }, kubeProxy);
   let isWell = true;
-  const play = async (name: string, check: () => Promise<string>): Promise<void> => {
+  const execute = async (name: string, check: () => Promise<string>): Promise<void> => {
     try {
       process.stdout.write(`✓ ${name}: ${await check()}\n`);
     } catch (error) {
@@ -23,19 +23,19 @@ async function main(): Promise<boolean> {
     }
   };
   try {
-    await play("the event of the start is kube-proxy's", () => starting(stage));
-    await play("another program that changes rules is told at the Node", () => rulesChanged(stage));
-    await play("a health check node port that somebody has is told at the Service", () => healthPortTaken(stage));
-    await play("a server that can't listen is told at the Node before the process ends", () => hardFail(stage));
-    await play("without the right to write events there is one line", () => forbidden(stage));
+    await execute("the event of the start is kube-proxy's", () => starting(stage));
+    await execute("another program that changes rules is told at the Node", () => rulesChanged(stage));
+    await execute("a health check node port that somebody has is told at the Service", () => healthPortTaken(stage));
+    await execute("a server that can't listen is told at the Node before the process ends", () => hardFail(stage));
+    await execute("without the right to write events there is one line", () => forbidden(stage));
     const following = await Following.start(stage);
-    await play("200 Services are made", () => following.create());
-    await play("100 of them change", () => following.change());
-    await play("the API server is killed and comes back", () => following.killed());
-    await play("watches are refused with 410 Gone", () => following.compacted());
-    await play("etcd is compacted below open watches", () => following.compactedBelow());
-    await play("a new process finds nothing to write", () => following.again());
-    await play("all requests are permitted by system:node-proxier", () => following.rights());
+    await execute("200 Services are made", () => following.create());
+    await execute("100 of them change", () => following.change());
+    await execute("the API server is killed and comes back", () => following.killed());
+    await execute("watches are refused with 410 Gone", () => following.compacted());
+    await execute("etcd is compacted below open watches", () => following.compactedBelow());
+    await execute("a new process finds nothing to write", () => following.again());
+    await execute("all requests are permitted by system:node-proxier", () => following.rights());
     if (!isWell) process.stdout.write(`what the proxy wrote:\n${following.log}`);
   } finally {
     stage.destroy();

@@ -56,7 +56,7 @@ async function deploy(command: ClusterCommand, folders: Folders, facts: StageFac
   await deployCoreDNS(deployment, FIXED_IPS.dns[family], referenceFor("coredns", listed));
 }
 
-async function play(command: ClusterCommand, folders: Folders, facts: StageFacts): Promise<boolean> {
+async function execute(command: ClusterCommand, folders: Folders, facts: StageFacts): Promise<boolean> {
   return await playAndTell(attachTo(facts), { ...command, ...suiteProgramsAt(folders), where: "namespaces", folder: folders.logs }, say);
 }
 
@@ -88,7 +88,7 @@ async function main(command: ClusterCommand): Promise<boolean> {
   try {
     if (command.action === "move") return await move(command, folders, facts);
     await deploy(command, folders, facts);
-    const isWell = command.action === "up" || (await play(command, folders, facts));
+    const isWell = command.action === "up" || (await execute(command, folders, facts));
     if (command.isKept && isNew) await keep(facts);
     return isWell;
   } finally {
@@ -96,4 +96,4 @@ async function main(command: ClusterCommand): Promise<boolean> {
   }
 }
 
-await runCommand({ name: "e2e:cluster", usage: USAGE, read: readCommand, play: main });
+await runCommand({ name: "e2e:cluster", usage: USAGE, read: readCommand, execute: main });

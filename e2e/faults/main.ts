@@ -50,7 +50,7 @@ await runCommand({
   name: "e2e:faults",
   usage: `npm run e2e:faults -- [BACKEND [TEXT]]\n  Break a node, and see whether turnout why names each fault; only those with the text in their name, or of that kind. Needs root.\n  backends: ${PLAYED.join(", ")} (default nft)`,
   read: asked,
-  play: async ({ backend, only, isInGuest }) =>
+  execute: async ({ backend, only, isInGuest }) =>
     backend === GUEST_BACKEND && !isInGuest
       ? (await playInGuest(new URL("./main.ts", import.meta.url), [backend, only])) === 0
       : await playHere(backend, only),

@@ -7,7 +7,7 @@ import { oneOf, runCommand } from "@turnout/house/command-line";
 import { buildImage, RECIPES } from "@turnout/house/images";
 import { CLEANUP, MANIFESTS, readManifests, RENDERED, VARIANTS } from "@turnout/house/manifests";
 import { createNodeStage } from "./node-stage.ts";
-import { Player } from "./play.ts";
+import { Runner } from "./play.ts";
 import type { Unpacked } from "./play.ts";
 import type { Pod } from "./pod.ts";
 import { unpackImage } from "./unpack.ts";
@@ -42,32 +42,32 @@ function imagesIn(folder: string): (image: string) => Unpacked {
   };
 }
 
-async function play(name: string, folder: string, images: (image: string) => Unpacked): Promise<void> {
+async function execute(name: string, folder: string, images: (image: string) => Unpacked): Promise<void> {
   const files = join(folder, name);
   mkdirSync(files);
   const stage = createNodeStage(files, `turnout-image-${process.pid}`);
-  const player = new Player(files, stage, images);
+  const runner = new Runner(files, stage, images);
   try {
-    for (const pod of podsOf(name)) await player.start(pod);
-    await player.untilHealthy();
-    const answer = await player.askService((one) => one === "200");
-    if (answer !== "200") throw new Error(`the Service answers ${answer}: ${player.logs}`);
-    const status = player.status();
+    for (const pod of podsOf(name)) await runner.start(pod);
+    await runner.untilHealthy();
+    const answer = await runner.askService((one) => one === "200");
+    if (answer !== "200") throw new Error(`the Service answers ${answer}: ${runner.logs}`);
+    const status = runner.status();
     if (!status.includes("healthy")) throw new Error(`turnout status says ${status}`);
-    for (const seen of player.look()) {
+    for (const seen of runner.look()) {
       if (!seen.hasThese || !seen.isReadOnly || !seen.noNewPrivileges) throw new Error(`not as its manifest says: ${JSON.stringify(seen)}`);
       say(
         `${name}: ${seen.name} runs as user ${seen.uid} with ${seen.capabilities.join(", ") || "no capability"}, on a read-only file system`,
       );
     }
-    const codes = await player.stop();
+    const codes = await runner.stop();
     if (Object.values(codes).some((code) => code !== 0)) throw new Error(`ended with ${JSON.stringify(codes)}`);
-    for (const { initContainers = [] } of podsOf(CLEANUP)) await player.start({ initContainers, containers: [] });
-    const after = await player.askService((one) => one !== "200");
+    for (const { initContainers = [] } of podsOf(CLEANUP)) await runner.start({ initContainers, containers: [] });
+    const after = await runner.askService((one) => one !== "200");
     if (after === "200") throw new Error("the Service answers after the cleanup");
     say(`${name}: healthy, the Service answers, stopped with 0; after the cleanup it does not answer`);
   } finally {
-    await player.end();
+    await runner.end();
     stage.remove();
   }
 }
@@ -80,7 +80,7 @@ async function playAll(wanted: readonly string[]): Promise<boolean> {
     const images = imagesIn(folder);
     for (const name of wanted) {
       try {
-        await play(name, folder, images);
+        await execute(name, folder, images);
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
         // Most kernels have it as a module; that of a small virtual machine may have none.
@@ -103,5 +103,5 @@ await runCommand({
     const { positionals } = parseArgs({ args: [...args], allowPositionals: true, options: {} });
     return positionals.length === 0 ? NAMES : positionals.map((name) => oneOf("variant", name, NAMES));
   },
-  play: playAll,
+  execute: playAll,
 });

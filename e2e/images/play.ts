@@ -39,7 +39,7 @@ interface Running {
 const WAIT_MS = 120_000;
 
 /** Plays the pods of a variant on a node by the OCI runtime runc. */
-export class Player {
+export class Runner {
   readonly #folder: string;
   readonly #stage: NodeStage;
   readonly #images: (image: string) => Unpacked;

@@ -64,5 +64,5 @@ await runCommand({
   name: "e2e:kind",
   usage: USAGE,
   read: readKindCommand,
-  play: (command) => (command.action === "down" ? removeKindCluster(NAME) : run(command)),
+  execute: (command) => (command.action === "down" ? removeKindCluster(NAME) : run(command)),
 });

@@ -25,7 +25,7 @@ function summary({ ran, findings }: FuzzOutcome): string {
 }
 
 /** Play the targets, and save and tell what they do wrong. */
-async function play(placed: readonly PlacedTarget[], { targets, minutes, seed }: ReturnType<typeof asked>): Promise<boolean> {
+async function execute(placed: readonly PlacedTarget[], { targets, minutes, seed }: ReturnType<typeof asked>): Promise<boolean> {
   console.log(`seed ${seed}, ${targets.length} targets, ${minutes} minutes`);
   let reportedMs = Date.now();
   const effort = { untilMs: Date.now() + minutes * 60_000 };
@@ -50,5 +50,5 @@ await runCommand({
   name: "fuzz",
   usage: `npm run fuzz -- [--minutes N] [--target NAME]… [--seed N]\n  targets: ${known.join(", ")}`,
   read: (args) => asked(args, known),
-  play: (effort) => play(placed, effort),
+  execute: (effort) => execute(placed, effort),
 });

@@ -2,7 +2,7 @@ import type { Coverage } from "./coverage.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 import { mutate } from "./mutate.ts";
 import type { Random } from "./random.ts";
-import { play } from "./target.ts";
+import { execute } from "./target.ts";
 import type { FuzzFinding, FuzzTarget } from "./target.ts";
 
 /** Thread CPU time that one input may take, in ms. They take microseconds. */
@@ -24,7 +24,7 @@ export interface PlayerParts {
 }
 
 /** Plays one target: its corpus first, then inputs made of it, and of those that reached new code. */
-export class Player {
+export class Runner {
   readonly #parts: PlayerParts;
   readonly #corpus: Buffer[];
   readonly #known = new Set<string>();
@@ -47,22 +47,22 @@ export class Player {
 
   /** Play the corpus as it is. */
   async replay(): Promise<void> {
-    for (const input of this.#parts.corpus) await this.#play(input);
+    for (const input of this.#parts.corpus) await this.#execute(input);
   }
 
   /** Play so many new inputs. */
   async mutations(count: number): Promise<void> {
-    for (let left = count; left > 0; left--) await this.#play(this.#mutated());
+    for (let left = count; left > 0; left--) await this.#execute(this.#mutated());
   }
 
   /** Play new inputs until a time (ms since the epoch), and keep those that reach new code. */
   async guided(untilMs: number, coverage: Coverage): Promise<void> {
     while (Date.now() < untilMs) {
       const batch = Array.from({ length: BATCH }, () => this.#mutated());
-      for (const input of batch) await this.#play(input);
+      for (const input of batch) await this.#execute(input);
       if (!coverage.hasNews(false)) continue;
       for (const input of batch) {
-        await this.#play(input);
+        await this.#execute(input);
         if (coverage.hasNews(true) && this.kept < KEPT_MAX) this.#corpus.push(input);
       }
     }
@@ -73,12 +73,12 @@ export class Player {
     return mutate(this.#corpus, target.form, random);
   }
 
-  async #play(input: Buffer): Promise<void> {
+  async #execute(input: Buffer): Promise<void> {
     const { target, index, heartbeat, onFinding } = this.#parts;
     heartbeat.beat(index, input);
     this.#cases++;
     const before = process.threadCpuUsage();
-    const wrong = await play(target, input);
+    const wrong = await execute(target, input);
     const { user, system } = process.threadCpuUsage(before);
     const ms = (user + system) / 1000;
     const what = wrong ?? (ms > SLOW_MS ? `it took ${Math.round(ms)} ms of CPU` : undefined);

@@ -23,7 +23,7 @@ export interface FuzzFinding {
 export const INPUT_BYTES_MAX = 65_536;
 
 /** Play one input. Gives what is wrong with what came of it, or undefined. Never throws. */
-export async function play(target: FuzzTarget, input: Buffer): Promise<string | undefined> {
+export async function execute(target: FuzzTarget, input: Buffer): Promise<string | undefined> {
   try {
     await target.run(input);
     return undefined;

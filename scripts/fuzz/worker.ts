@@ -2,7 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { loadTargets, readCorpus } from "./corpus.ts";
 import { Coverage } from "./coverage.ts";
 import { Heartbeat } from "./heartbeat.ts";
-import { Player } from "./player.ts";
+import { Runner } from "./player.ts";
 import { Random } from "./random.ts";
 
 /** What a worker is started with. */
@@ -32,20 +32,20 @@ async function work({ repository, targets, seed, effort, shared }: WorkerTask, n
     const placed = all.find(({ target }) => target.name === name);
     if (placed === undefined) return [];
     const parts = { target: placed.target, index, corpus: readCorpus(placed), random: new Random(seed + index), heartbeat };
-    return [{ name, player: new Player({ ...parts, onFinding: (finding) => notify({ kind: "finding", ...finding }) }) }];
+    return [{ name, runner: new Runner({ ...parts, onFinding: (finding) => notify({ kind: "finding", ...finding }) }) }];
   });
-  const report = ({ name, player }: (typeof players)[number]): void =>
-    notify({ kind: "played", target: name, cases: player.cases, kept: player.kept });
+  const report = ({ name, runner }: (typeof players)[number]): void =>
+    notify({ kind: "played", target: name, cases: runner.cases, kept: runner.kept });
   for (const one of players) {
-    await one.player.replay();
-    if ("cases" in effort) await one.player.mutations(effort.cases);
+    await one.runner.replay();
+    if ("cases" in effort) await one.runner.mutations(effort.cases);
     report(one);
   }
   if ("cases" in effort) return;
   const coverage = new Coverage();
   while (Date.now() < effort.untilMs) {
     for (const one of players) {
-      await one.player.guided(Math.min(effort.untilMs, Date.now() + TURN_MS), coverage);
+      await one.runner.guided(Math.min(effort.untilMs, Date.now() + TURN_MS), coverage);
       report(one);
     }
   }

@@ -30,10 +30,10 @@ export function describeGuest(options: DescribeGuestOptions): void {
   const twice = names.filter((name, index) => names.indexOf(name) !== index);
   if (twice.length > 0) throw new Error(`a check has a name of its own: ${twice.join("; ")}`);
   let ran: Play | undefined;
-  const play = (): Play => (ran ??= startPlay(names, (onReport) => run({ ...given, timeoutMs, onReport })));
+  const execute = (): Play => (ran ??= startPlay(names, (onReport) => run({ ...given, timeoutMs, onReport })));
   const limitMs = timeoutMs + MARGIN_MS;
-  for (const name of names) it(name, () => play().check(name), limitMs);
-  it("ends well, with nothing else reported", () => play().end(), limitMs);
+  for (const name of names) it(name, () => execute().check(name), limitMs);
+  it("ends well, with nothing else reported", () => execute().end(), limitMs);
 }
 
 /** A running guest as tests see it. */

@@ -68,7 +68,7 @@ await runCommand({
   name: "image",
   usage: USAGE,
   read: asked,
-  play: ({ isUpdate, recipes, archs, place }) => {
+  execute: ({ isUpdate, recipes, archs, place }) => {
     mkdirSync(CACHE, { recursive: true });
     if (isUpdate) update();
     else for (const recipe of recipes) build(recipe, archs, place);

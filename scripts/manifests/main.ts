@@ -86,7 +86,7 @@ await runCommand({
   name: "manifests",
   usage: USAGE,
   read: asked,
-  play: ({ schema }) => {
+  execute: ({ schema }) => {
     if (schema === undefined) return render();
     const { file, version } = schema;
     const text = JSON.stringify(schemaOf(JSON.parse(readFileSync(file, "utf8")) as OpenApi, version));

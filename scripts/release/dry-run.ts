@@ -35,7 +35,7 @@ export async function dryRun(options: DryRunOptions): Promise<readonly Check[]> 
     try {
       say("packing");
       const build = options.build ?? (await pack({}, root, await mkdtemp(join(folder, "build-")), async () => false));
-      return await play({ root, folder, tools, npm: { userconfig: registry.userconfig }, build }, say);
+      return await execute({ root, folder, tools, npm: { userconfig: registry.userconfig }, build }, say);
     } finally {
       await registry.close();
     }
@@ -54,7 +54,7 @@ interface Scene {
   readonly build: Build;
 }
 
-async function play(scene: Scene, say: DryRunOptions["say"]): Promise<readonly Check[]> {
+async function execute(scene: Scene, say: DryRunOptions["say"]): Promise<readonly Check[]> {
   const { root, folder, npm, build } = scene;
   const checks: Check[] = [];
   const story = async (subject: string, how: () => Promise<string>): Promise<void> => {

@@ -16,7 +16,7 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const NPM = npmSettingsOf(process.env);
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
-async function play(command: ReleaseCommand): Promise<boolean> {
+async function execute(command: ReleaseCommand): Promise<boolean> {
   switch (command.action) {
     case "dry-run":
       return await playDryRun(command.build);
@@ -47,4 +47,4 @@ async function playDryRun(folder: string | undefined): Promise<boolean> {
   return failed.length === 0;
 }
 
-await runCommand({ name: "release", usage: USAGE, read: readCommand, play });
+await runCommand({ name: "release", usage: USAGE, read: readCommand, execute });

@@ -29,5 +29,5 @@ await runCommand({
     if (more.length > 0) throw new RangeError("say one folder, or none");
     return folder === undefined ? join(ROOT, "site/out") : resolve(folder);
   },
-  play: make,
+  execute: make,
 });

@@ -137,7 +137,7 @@ export class Applier {
     );
     for (const { of: object } of parts) {
       if (isNamed(object)) lists.setPresent(object, !refused.has(object));
-      if (object.kind === "service" && !refused.has(object)) lists.inForce(object);
+      if (object.kind === "service" && !refused.has(object)) lists.active(object);
     }
   }
 

@@ -14,7 +14,7 @@ export class Carriers {
   #devices: readonly DeviceFact[] = [];
   /** Keys of the objects that are wanted, of those in force, and of those that the host refused to make or to remove. */
   #wanted: ReadonlySet<string> = new Set();
-  readonly #inForce = new Set<string>();
+  readonly #active = new Set<string>();
   readonly #refused = new Set<string>();
   /** Names of the devices that were told as carrying; undefined: nothing was told yet. */
   #reported: ReadonlySet<string> | undefined;
@@ -32,8 +32,8 @@ export class Carriers {
 
   /** This was found on the host. */
   found(objects: Iterable<EbpfObject>): void {
-    this.#inForce.clear();
-    for (const object of objects) if (object.kind === "device" && object.value.program !== "") this.#inForce.add(object.key);
+    this.#active.clear();
+    for (const object of objects) if (object.kind === "device" && object.value.program !== "") this.#active.add(object.key);
     this.#notify();
   }
 
@@ -44,15 +44,15 @@ export class Carriers {
       const isRefused = failed?.has(objectId(object)) === true;
       this.#refused[isRefused ? "add" : "delete"](object.key);
       if (isRefused) continue;
-      if (verb === "write") this.#inForce.add(object.key);
-      else this.#inForce.delete(object.key);
+      if (verb === "write") this.#active.add(object.key);
+      else this.#active.delete(object.key);
     }
     this.#notify();
   }
 
   /** Keys of the sides of devices that carry programs. */
-  get inForce(): Iterable<string> {
-    return this.#inForce;
+  get active(): Iterable<string> {
+    return this.#active;
   }
 
   /** Name a device; one that is not known any more by its number. */
@@ -73,16 +73,16 @@ export class Carriers {
       help: "Programs for packets at a device: 2 where it carries them, one for each way",
       kind: "gauge",
       labels: { device: name },
-      value: (["ingress", "egress"] as const).filter((direction) => this.#inForce.has(deviceKey({ ifindex: index, direction }))).length,
+      value: (["ingress", "egress"] as const).filter((direction) => this.#active.has(deviceKey({ ifindex: index, direction }))).length,
     }));
   }
 
   /** What is still to be done will be told with the rest. */
   #notify(): void {
-    const isAsWanted = (key: string): boolean => this.#wanted.has(key) === this.#inForce.has(key);
-    if ([...this.#wanted, ...this.#inForce].some((key) => !isAsWanted(key) && !this.#refused.has(key))) return;
+    const isAsWanted = (key: string): boolean => this.#wanted.has(key) === this.#active.has(key);
+    if ([...this.#wanted, ...this.#active].some((key) => !isAsWanted(key) && !this.#refused.has(key))) return;
     const carrying = new Set(
-      [...this.#inForce].flatMap((key) => {
+      [...this.#active].flatMap((key) => {
         const ifindex = placeOf(key)?.ifindex ?? 0;
         return this.nameOf(ifindex);
       }),

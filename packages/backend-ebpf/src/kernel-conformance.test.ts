@@ -18,7 +18,7 @@ const PARTS = 6;
 /** An upper bound for a machine that is busy with other things, too. */
 const TIMEOUT_MS = 600_000;
 
-async function play(which: string, objectFile: string = OBJECT): Promise<RunResult> {
+async function execute(which: string, objectFile: string = OBJECT): Promise<RunResult> {
   return (await onStage(which, objectFile, { program: "conformance-child.ts", timeoutMs: TIMEOUT_MS })) as RunResult;
 }
 
@@ -55,7 +55,7 @@ describe("the conformance kit's packets on this kernel", NEEDS, () => {
         Array.from({ length: PARTS }, (_, index) => index),
         { oneOf: 3 },
       );
-      const parts = await Promise.all(chosen.map((index) => play(`${index + 1}/${PARTS}`)));
+      const parts = await Promise.all(chosen.map((index) => execute(`${index + 1}/${PARTS}`)));
       expect(parts.flatMap(({ findings }) => findings.map(lineOf))).toEqual([]);
       expect(parts.flatMap(({ scenarios }) => scenarios).toSorted()).toEqual(
         SCENARIOS.filter((_, index) => chosen.includes(index % PARTS))
@@ -78,7 +78,7 @@ describe("deliberate mistakes in the programs", NEEDS, () => {
       const ofSockets = MISTAKES.find((mistake) => mistake.what === what);
       const mistake = ofSockets ?? PACKET_MISTAKES.find((other) => other.what === what);
       if (mistake === undefined) throw new Error("there is no such mistake");
-      const ran = await withMistake(mistake, (file) => play(scenario, file), ofSockets === undefined ? "packets" : "sockets");
+      const ran = await withMistake(mistake, (file) => execute(scenario, file), ofSockets === undefined ? "packets" : "sockets");
       expect(ran.scenarios.length).toBeGreaterThan(0);
       expect(ran.findings.map((finding) => finding.kind)).toContain(kind);
     },

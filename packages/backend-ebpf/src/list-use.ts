@@ -24,7 +24,7 @@ export class ListUse {
     this.#users.clear();
     this.#present.clear();
     for (const object of objects) {
-      if (object.kind === "service") this.inForce(object);
+      if (object.kind === "service") this.active(object);
       else if (isNamed(object)) this.#present.add(nameOf(object));
     }
   }
@@ -37,13 +37,13 @@ export class ListUse {
       if (isKeyIn(parts, kind === "list" ? "endpoints" : "source_ranges", encodeId(id))) this.#present.delete(name);
     }
     for (const object of objects) {
-      if (object.kind === "service") this.inForce(object);
+      if (object.kind === "service") this.active(object);
       else if (isNamed(object)) this.#present.add(nameOf(object));
     }
   }
 
   /** A service is in force, in place of what was there under its key. */
-  inForce(service: ServiceObject): void {
+  active(service: ServiceObject): void {
     this.gone(service.key);
     const names = namesIn(service);
     this.#named.set(service.key, names);

@@ -4,7 +4,7 @@ import { buildBpf } from "@turnout/house/bpf";
 import { needs } from "@turnout/house/needs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { onStage } from "./test-support/stage.ts";
-import type { Player } from "./test-support/stage.ts";
+import type { Runner } from "./test-support/stage.ts";
 
 const OBJECT = fileURLToPath(new URL("../dist/programs/sockets.bpf.o", import.meta.url));
 
@@ -37,7 +37,7 @@ const ANSWERED = ["10.96.0.1:80 says 10.1.1.10", "[fd00:96::1]:80 says fd00:1:1:
 const SILENCE = "silence";
 const FULL = "[limit_reached] a BPF map is full (E2BIG): map";
 
-function play(scenario: string, before: Player["before"] = []): Promise<unknown> {
+function execute(scenario: string, before: Runner["before"] = []): Promise<unknown> {
   return onStage(scenario, OBJECT, { program: "module-child.ts", before });
 }
 
@@ -78,7 +78,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
   beforeAll(() => buildBpf("packages/backend-ebpf"));
 
   it("adopts what is pinned, writes nothing then, and later only what changed; sockets are served while no process runs", async () => {
-    expect(await play("adopt")).toEqual({
+    expect(await execute("adopt")).toEqual({
       isMuch: true,
       again: 0,
       changed: true,
@@ -92,11 +92,11 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
 
   it("mends what another hand did to maps, links and pins, and writes nothing but that", async () => {
     const found = Object.fromEntries(Object.entries(HARM).map(([what, written]) => [what, [written, 0, true, true, PINNED.length]]));
-    expect(await play("repairs")).toEqual({ found, errors: [] });
+    expect(await execute("repairs")).toEqual({ found, errors: [] });
   });
 
   it("goes over to maps of other sizes, and to another build, under load: no connection fails, and sockets and clients are remembered", async () => {
-    expect(await play("upgrade")).toEqual({
+    expect(await execute("upgrade")).toEqual({
       failures: [],
       isMuch: true,
       isShownRarely: true,
@@ -119,7 +119,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
     // From the first instruction to the number of those it looked at.
     const log: unknown = expect.stringMatching(/^# \[host_unsupported\] .*\n(?:.*\n)*0: \([0-9a-f]{2}\) (?:.*\n)*processed \d+ insns /);
     const both = ["10.1.1.10", "10.1.1.11"];
-    expect(await play("refusedBuild")).toEqual({
+    expect(await execute("refusedBuild")).toEqual({
       seen: both,
       refused: 9,
       isSame: true,
@@ -133,7 +133,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
 
   it("does not serve as long as a program is not in its place, says which, and once it has served goes on", async () => {
     const why = "device 3-ingress and 1 more: [tool_failed] no (EINVAL)";
-    expect(await play("notServedYet")).toEqual({
+    expect(await execute("notServedYet")).toEqual({
       before: [[], expect.stringContaining(`this node is not served yet, a former proxy's rules stay: ${why}`), 0],
       served: [["serving-IPv4", "serving-IPv6"], []],
       later: [["serving-IPv4", "serving-IPv6"], [" [tool_failed] no (EINVAL)"], 1],
@@ -141,12 +141,12 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
   });
 
   it("removes what other layouts left, and nothing that isn't ours", async () => {
-    expect(await play("foreign")).toEqual({ folders: ["links", "somebody", "v1-X"], answers: ANSWERED.slice(0, 1), problems: [] });
+    expect(await execute("foreign")).toEqual({ folders: ["links", "somebody", "v1-X"], answers: ANSWERED.slice(0, 1), problems: [] });
   });
 
   it("goes over to another cgroup, and to one that was made again", async () => {
     const served = ANSWERED.slice(0, 2);
-    expect(await play("otherCgroup")).toEqual({
+    expect(await execute("otherCgroup")).toEqual({
       before: served,
       links: 9,
       outside: [SILENCE, SILENCE],
@@ -161,12 +161,12 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
       (name) => ` [timed_out] the services of IPv6 are not in the new maps yet: ${name}: the old ones stay in force; it is tried again`,
     );
     const answers = [...ANSWERED, "10.96.0.2:80 10.96.0.2:80 says 10.1.1.20"];
-    expect(await play("oneFamilyLate")).toEqual({ half: [answers, 2, late], whole: [answers, 1, PINNED.length] });
+    expect(await execute("oneFamilyLate")).toEqual({ half: [answers, 2, late], whole: [answers, 1, PINNED.length] });
   });
 
   it("has what does not fit fail by itself, says which option to raise, and leaves nothing of it in the maps", async () => {
     const [hint, services] = ["raise the option max-endpoints", "raise the option max-services"];
-    expect(await play("full")).toEqual({
+    expect(await execute("full")).toEqual({
       first: [SILENCE, "10.1.1.10", "10.1.1.11", 2],
       failures: [
         `shop/large:main/TCP ${FULL} endpoints (hash, 8 entries): ${hint}`,
@@ -188,7 +188,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
   });
 
   it("says in a line that a node has more addresses than there is room for, and serves on", async () => {
-    expect(await play("manyAddresses")).toEqual({
+    expect(await execute("manyAddresses")).toEqual({
       failures: [` ${FULL} node_addresses (hash, 1024 entries): no option makes it larger`],
       elements: 1024,
       answers: ["10.96.0.1:80 says 10.1.1.10", "172.18.0.1:30001 says 10.1.1.10", "10.96.0.5:80 says 10.1.1.50"],
@@ -196,7 +196,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
   });
 
   it("ends UDP sockets that are connected to an endpoint which is gone, here and in pods, and no others, however many of TCP ask after them", async () => {
-    expect(await play("stuck")).toEqual({
+    expect(await execute("stuck")).toEqual({
       forgotten: [6, 2],
       here: ["ECONNABORTED", "ECONNABORTED", "ECONNABORTED", "ECONNABORTED", "10.1.1.85", "10.1.1.20", "ECONNABORTED"],
       pod: ["ECONNABORTED", "10.1.1.85"],
@@ -209,7 +209,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
     const row = (what: string, service: string, protocol: string, family = "IPv4"): string =>
       `${what} shop/${service}:main/${protocol} ${family}`;
     // A trie without elements takes no memory.
-    expect(await play("metrics")).toEqual({
+    expect(await execute("metrics")).toEqual({
       counted: {
         [row("connections", "plain", "TCP")]: 2,
         [row("connections", "plain", "TCP", "IPv6")]: 1,
@@ -240,16 +240,16 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
   });
 
   it("follows network namespaces that are opted out", async () => {
-    expect(await play("facts")).toEqual({ before: 0, there: 1, after: 0 });
+    expect(await execute("facts")).toEqual({ before: 0, there: 1, after: 0 });
   });
 
   it("cleans up everything", async () => {
-    expect(await play("cleanUp")).toEqual({ before: ANSWERED.slice(0, 2), after: [SILENCE, SILENCE], isThere: false });
+    expect(await execute("cleanUp")).toEqual({ before: ANSWERED.slice(0, 2), after: [SILENCE, SILENCE], isThere: false });
   });
 
   it("gives one family after the other to another backend, and everything with the last", async () => {
     const what = "1 destinations of services, by eBPF";
-    expect(await play("leftovers")).toEqual([
+    expect(await execute("leftovers")).toEqual([
       ["IPv4", 0, what, [SILENCE, ANSWERED[1], SILENCE], true],
       0,
       ["IPv6", 0, what, [SILENCE, SILENCE, SILENCE], false],
@@ -258,7 +258,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
   });
 
   it("says what is missing on this host, and leaves nothing behind", async () => {
-    expect(await play("probe")).toEqual({
+    expect(await execute("probe")).toEqual({
       without: ["[host_unsupported] no bpffs is mounted: mount -t bpf bpf /sys/fs/bpf; in a container, mount the host's there"],
       withAll: [],
       noCgroup: ["[not_found] there is no such cgroup: /sys/fs/cgroup/none: option cgroup is the path of its folder"],
@@ -267,7 +267,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
 
   it("says which rights are missing in one line", needs("setpriv"), async () => {
     const dropped = "-net_admin,-bpf,-perfmon,-sys_admin";
-    expect(await play("probeWithoutRights", ["setpriv", `--bounding-set=${dropped}`, `--inh-caps=${dropped}`])).toEqual([
+    expect(await execute("probeWithoutRights", ["setpriv", `--bounding-set=${dropped}`, `--inh-caps=${dropped}`])).toEqual([
       expect.stringMatching(
         /^\[permission_denied\] this process may not load BPF programs: without CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON: run as root/,
       ),
@@ -280,15 +280,15 @@ describe("a process that is killed while it applies", needs("root", "netns", "bp
   beforeAll(() => buildBpf("packages/backend-ebpf"));
 
   it("for the first time: the next ones end where one that lived would", async () => {
-    expect(await play("killedAtFirst")).toEqual({ isKilledOften: true, isAsNew: true });
+    expect(await execute("killedAtFirst")).toEqual({ isKilledOften: true, isAsNew: true });
   });
 
   it("a change, with clients at work: none of them notices", async () => {
-    expect(await play("killedWhileChanging")).toEqual({ isKilledOften: true, failures: [], shown: 0, isAsNew: true });
+    expect(await execute("killedWhileChanging")).toEqual({ isKilledOften: true, failures: [], shown: 0, isAsNew: true });
   });
 
   it("an upgrade, with clients at work: no connection or datagram is lost", async () => {
-    expect(await play("killedWhileUpgrading")).toEqual({ isKilledOften: true, failures: [], isAsNew: true });
+    expect(await execute("killedWhileUpgrading")).toEqual({ isKilledOften: true, failures: [], isAsNew: true });
   });
 
   it("leaves no cgroup behind", () => {

@@ -348,7 +348,7 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     const { filtered, packets } = this.#shared;
     if (!this.#isKeeper || !(await packets.support(signal)).byClsact) return;
     filtered.clear();
-    for (const key of this.#carriers.inForce) filtered.add(key);
+    for (const key of this.#carriers.active) filtered.add(key);
   }
 
   async #setTable(isWanted: boolean, signal: AbortSignal): Promise<void> {

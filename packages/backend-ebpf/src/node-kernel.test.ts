@@ -23,7 +23,7 @@ const AT_NODE = [four("172.18.0.1:30005"), six("[fd00:18::1]:30005")];
 /** A connected socket of UDP shows its peer, too. */
 const byUdp = (text: string): string => `${text.split(" ")[0]} ${text}`;
 
-function play(scenario: string): Promise<unknown> {
+function execute(scenario: string): Promise<unknown> {
   return onStage(scenario, OBJECT, { program: "node-child.ts" });
 }
 
@@ -32,7 +32,7 @@ describe("a node that the module serves", NEEDS, () => {
 
   it("serves external addresses, load-balancer IPs and node ports to clients outside, also while no process runs; the next one writes nothing", async () => {
     const count = (what: string, service: string, family = "IPv4"): string => `${what} shop/${service} ${family}`;
-    expect(await play("serves")).toEqual({
+    expect(await execute("serves")).toEqual({
       before: "silence",
       outside: [...ASKED, ...ASKED.map(byUdp), ...AT_NODE, ...AT_NODE.map(byUdp)],
       // Source ranges let 172.18.0.3 in; nobody's endpoints refuse; a pod that hooks of a cgroup don't see keeps its address.
@@ -61,16 +61,16 @@ describe("a node that the module serves", NEEDS, () => {
     // No address, nothing listens, a cache, none, the same once more, and no address again. Other ports and external addresses are the Service's.
     const phases = [served, served, ["cache", served[1]], served, ["cache", served[1]], served, served];
     const heard = phases.map((pod) => ({ pod, host: pod }));
-    expect(await play("cache")).toEqual({ packets: phases.map((pod) => ({ pod })), sockets: heard, optedOut: heard });
+    expect(await execute("cache")).toEqual({ packets: phases.map((pod) => ({ pod })), sockets: heard, optedOut: heard });
   });
 
   it("has a flow of UDP whose endpoint is gone forgotten (R-41)", async () => {
     const [first, second] = [20, 25].map((last) => `10.96.0.2:80 says 10.1.1.${last} to 10.1.1.1`);
-    expect(await play("forgets")).toEqual({ first, forgotten: 1, second });
+    expect(await execute("forgets")).toEqual({ first, forgotten: 1, second });
   });
 
   it("follows devices that come and go, long before everything is compared, and writes nothing but their programs and address", async () => {
-    expect(await play("follows")).toEqual({
+    expect(await execute("follows")).toEqual({
       before: FOUND,
       here: carrying("late"),
       written: 3,
@@ -89,16 +89,16 @@ describe("a node that the module serves", NEEDS, () => {
   });
 
   it("uses devices that are named alone, and a bridge instead of its port; then those that are found", async () => {
-    expect(await play("named")).toEqual({ seen: carrying("br0", "outside"), found: FOUND });
+    expect(await execute("named")).toEqual({ seen: carrying("br0", "outside"), found: FOUND });
   });
 
   it("sees another program's hand at the table of nft and makes it good, long before everything is compared; other tables are nothing to it", async () => {
     const good = [true, SERVED];
-    expect(await play("table")).toEqual({ seen: [good, good, good], others: 0, complaints: 0 });
+    expect(await execute("table")).toEqual({ seen: [good, good, good], others: 0, complaints: 0 });
   });
 
   it("is upgraded to another build, and to maps of other sizes, while a client outside asks: nothing is lost", async () => {
-    expect(await play("upgrade")).toEqual({
+    expect(await execute("upgrade")).toEqual({
       held: "10.1.1.10 to 10.1.1.1",
       echo: 1000,
       // Programs at both sides of three devices, and the folder of those before.
@@ -113,20 +113,20 @@ describe("a node that the module serves", NEEDS, () => {
   it.each(["killedWhileChanging", "killedWhileUpgrading"])(
     "%s: a client outside notices nothing, and it ends as if nothing had been",
     async (name) => {
-      expect(await play(name)).toEqual({ isKilledOften: true, failures: [], isMuch: true, isAsNew: true });
+      expect(await execute(name)).toEqual({ isKilledOften: true, failures: [], isMuch: true, isAsNew: true });
     },
   );
 
   it("uses filters of clsact where there is no tcx", async () => {
-    expect(await play("clsact")).toEqual({ attached: 6, again: 0, failures: [], links: [], left: [0, false, ""], silent: "silence" });
+    expect(await execute("clsact")).toEqual({ attached: 6, again: 0, failures: [], links: [], left: [0, false, ""], silent: "silence" });
   });
 
   it("sees who opens a map by its pin, and mends a value that was replaced so", async () => {
     // After it was pinned, and asked again; after somebody opened it, and asked again; by its id and by the proxy itself; where nothing is.
-    expect(await play("replaced")).toEqual({ opened: [true, false, true, false, false, false], isMended: true, complaints: [] });
+    expect(await execute("replaced")).toEqual({ opened: [true, false, true, false, false, false], isRepaired: true, complaints: [] });
   });
 
   it("leaves nothing attached, pinned or in nft when it is cleaned up", async () => {
-    expect(await play("cleanUp")).toEqual({ before: SERVED, links: 15, detached: 15, isThere: false, tables: "", after: "silence" });
+    expect(await execute("cleanUp")).toEqual({ before: SERVED, links: 15, detached: 15, isThere: false, tables: "", after: "silence" });
   });
 });

@@ -30,8 +30,8 @@ describe("the iptables backend on its host in memory", () => {
     const { world } = createFakeHost({ variant });
     const { signal } = new AbortController();
     const backend = (await iptablesModule.open(iptablesModule.parseOptions({}), world, signal)).family("IPv4");
-    expect(backend.tellsDrift).toBe(false);
+    expect(backend.reportsDrift).toBe(false);
     await backend.observe(signal);
-    expect(backend.tellsDrift).toBe(variant === "nft");
+    expect(backend.reportsDrift).toBe(variant === "nft");
   });
 });

@@ -43,7 +43,7 @@ interface RunResult {
 }
 
 /** Play sections on nothing but names: every jump must lead to a chain that is there, and no chain may go that is jumped to. */
-function play(sections: readonly Section[], known: RunResult["chains"] = new Map()): RunResult {
+function execute(sections: readonly Section[], known: RunResult["chains"] = new Map()): RunResult {
   const chains = new Map(Array.from(known, ([name, rules]) => [name, [...rules]]));
   const refused: string[] = [];
   for (const line of restoreInput(sections).split("\n")) {
@@ -95,18 +95,18 @@ describe("cutSections", () => {
     // What leads to them comes with the sections that were there before.
     const ahead = cut.slice(0, cut.length - sections.length);
     expect(restoreInput(ahead)).not.toContain("KUBE-SERVICES");
-    const ran = play(cut, KNOWN);
+    const ran = execute(cut, KNOWN);
     expect(ran.refused).toEqual([]);
-    expect(sorted(ran.chains)).toEqual(sorted(play(sections, KNOWN).chains));
+    expect(sorted(ran.chains)).toEqual(sorted(execute(sections, KNOWN).chains));
   });
 
   it("fills many chains that somebody emptied ahead, few to a section, and no half of what others jump to", () => {
-    const before = play(sectionsBetween([], MANY), KNOWN).chains;
+    const before = execute(sectionsBetween([], MANY), KNOWN).chains;
     const emptied = new Map([...before.keys()].map((name) => [name, []]));
     const sections = sectionsBetween([], MANY, (object) => (object.kind === "chain" ? { ...object, value: "" } : object));
     const cut = cutSections(sections, CHAINS_MAX);
     expect(Math.max(...cut.map(({ fresh, declared }) => fresh.length + declared.length))).toBeLessThanOrEqual(CHAINS_MAX);
-    expect(sorted(play(cut, emptied).chains)).toEqual(sorted(play(sections, emptied).chains));
+    expect(sorted(execute(cut, emptied).chains)).toEqual(sorted(execute(sections, emptied).chains));
     const filled = new Set(["KUBE-MARK-MASQ"]);
     const early = jumpsOf(cut).filter(({ chain, target }) => {
       filled.add(chain);
@@ -117,11 +117,11 @@ describe("cutSections", () => {
   });
 
   it("deletes many chains behind, those that jump to others first", () => {
-    const before = play(sectionsBetween([], MANY), KNOWN).chains;
+    const before = execute(sectionsBetween([], MANY), KNOWN).chains;
     const sections = sectionsBetween(MANY, []);
     const cut = cutSections(sections, CHAINS_MAX);
     expect(cut.length).toBeGreaterThan(sections.length + 3);
-    const { chains, refused } = play(cut, before);
+    const { chains, refused } = execute(cut, before);
     expect(refused).toEqual([]);
     expect([...chains.keys()].filter((name) => /^KUBE-(SVC|SEP)-/.test(name))).toEqual([]);
   });

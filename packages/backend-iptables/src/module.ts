@@ -109,7 +109,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   }
 
   /** The kernel tells of commits of the nft variant. Of the legacy variant it tells nothing, and before the first look nobody knows which it is. */
-  get tellsDrift(): boolean {
+  get reportsDrift(): boolean {
     return this.#tool.variant === "nft";
   }
 

@@ -63,32 +63,32 @@ describe("watching the host", () => {
   it.each([
     {
       what: "a virtual server that went",
-      hand: () => host.ipvs.run({ verb: "delete-service", service: WEB }),
+      writer: () => host.ipvs.run({ verb: "delete-service", service: WEB }),
       fates: [`removed service ${NAME}`, `removed server ${NAME} 10.1.1.1:8080`, `removed server ${NAME} 10.1.1.2:8080`],
     },
     {
       what: "another scheduler",
-      hand: () =>
+      writer: () =>
         host.ipvs.run({ verb: "edit-service", service: { ...WEB, scheduler: "lc", flags: 0, timeoutSeconds: 0, clientPrefixLength: 32 } }),
       fates: [`changed service ${NAME}`],
     },
     {
       what: "a weight",
-      hand: () => host.ipvs.run({ verb: "edit-server", service: WEB, server: { address: "10.1.1.1", port: 8080, weight: 9 } }),
+      writer: () => host.ipvs.run({ verb: "edit-server", service: WEB, server: { address: "10.1.1.1", port: 8080, weight: 9 } }),
       fates: [`changed server ${NAME} 10.1.1.1:8080`],
     },
     {
       what: "a real server too many",
-      hand: () => host.ipvs.run({ verb: "add-server", service: WEB, server: { address: "10.9.9.9", port: 80, weight: 1 } }),
+      writer: () => host.ipvs.run({ verb: "add-server", service: WEB, server: { address: "10.9.9.9", port: 80, weight: 1 } }),
       fates: [`added server ${NAME} 10.9.9.9:80`],
     },
     {
       what: "a set that was emptied",
-      hand: () => host.ipset.run("flush KUBE-CLUSTER-IP"),
+      writer: () => host.ipset.run("flush KUBE-CLUSTER-IP"),
       fates: ["removed entry KUBE-CLUSTER-IP 10.96.0.1,tcp:80"],
     },
-  ])("sees of $what just that, and it is mended without comparing everything", async ({ hand, fates }) => {
-    hand();
+  ])("sees of $what just that, and it is mended without comparing everything", async ({ writer, fates }) => {
+    writer();
     await host.advance(1_000);
     expect((await mended()).toSorted()).toEqual(fates.toSorted());
     expect(drifts).toHaveLength(1);

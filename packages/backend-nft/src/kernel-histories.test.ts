@@ -213,7 +213,7 @@ describe("R-58 random histories on a real kernel", needs("root", "netns", "nft>=
   it(
     `end where one sync from nothing ends, whatever happens: ${STEPS} changes from seed ${SEED}`,
     async () => {
-      const options = { seed: SEED, steps: STEPS, lifeSteps: 50, lookEvery: 25, looksAtPackets: false };
+      const options = { seed: SEED, steps: STEPS, lifeSteps: 50, pollEvery: 25, looksAtPackets: false };
       const { findings, steps, looks } = await checkHistories(nftModule, createHost, options);
       expect(findings).toEqual([]);
       expect(steps).toBe(STEPS);

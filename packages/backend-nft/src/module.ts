@@ -122,7 +122,7 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
     },
     ...(options.counters ? { counts: readCounts } : {}),
     forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => world.netlink.deleteFlows(family, flows, signal),
-    tellsDrift: true,
+    reportsDrift: true,
     watch(signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> {
       // Who watches is going to write: nft starts while the API's objects are read.
       session.start();

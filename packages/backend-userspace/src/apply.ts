@@ -20,7 +20,7 @@ export class Applier {
   readonly #own: OwnAddresses;
   readonly #map: readonly MapEntry[];
   /** What is in force, addresses aside: those are on the host. */
-  readonly #inForce = new Map<string, UserspaceObject>();
+  readonly #active = new Map<string, UserspaceObject>();
   /** Addresses of ours that should be there; undefined: there never were any. */
   #expected: Set<string> | undefined;
   #isApplying = false;
@@ -68,9 +68,9 @@ export class Applier {
 
   /** What is in force: of addresses what the host says. What only old connections use lingers. */
   async observe(): Promise<Observed<UserspaceObject>> {
-    const objects = new Map(this.#inForce);
-    const lingering: UserspaceObject[] = this.#fronts.draining().filter((object) => !this.#inForce.has(objectId(object)));
-    const inUse = new Set([...this.#inForce.values()].flatMap((object) => (isListener(object) ? [object.value.ip] : [])));
+    const objects = new Map(this.#active);
+    const lingering: UserspaceObject[] = this.#fronts.draining().filter((object) => !this.#active.has(objectId(object)));
+    const inUse = new Set([...this.#active.values()].flatMap((object) => (isListener(object) ? [object.value.ip] : [])));
     const ips = await this.#own.list();
     this.#expect(ips);
     for (const ip of ips) {
@@ -90,14 +90,14 @@ export class Applier {
 
   /** Take note that something is no longer in force. */
   lose(id: string): void {
-    this.#inForce.delete(id);
+    this.#active.delete(id);
   }
 
   /** Answer nobody any more, wait until `signal` aborts for what is open, and leave nothing behind. */
   async close(signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#traffic.world;
     this.#fronts.closeAll();
-    this.#inForce.clear();
+    this.#active.clear();
     const open = this.#fronts.connections;
     if (open > 0) log.info("waiting for connections to end", { family: this.#traffic.family, connections: open });
     while (this.#fronts.connections > 0 && !signal.aborted) await clock.sleep(DRAIN_LOOK_MS, signal);
@@ -141,17 +141,17 @@ export class Applier {
         const error = await this.#fronts.put(object);
         if (error !== undefined) {
           // What is there now may be neither: it has to be put again, also in its old form.
-          this.#inForce.delete(id);
+          this.#active.delete(id);
           failed.set(id, error);
           return;
         }
       }
     }
-    this.#inForce.set(id, object);
+    this.#active.set(id, object);
   }
 
   async #remove(object: UserspaceObject): Promise<void> {
-    this.#inForce.delete(objectId(object));
+    this.#active.delete(objectId(object));
     if (isListener(object)) await this.#fronts.remove(object);
   }
 

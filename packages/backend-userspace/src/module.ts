@@ -121,7 +121,7 @@ function backendOf(
     observe: () => applier.observe(),
     apply: (plan, signal) => applier.apply(plan, signal),
     forgetFlows: (flows, signal) => Promise.resolve(signal.aborted ? 0 : fronts.forget(flows)),
-    tellsDrift: true,
+    reportsDrift: true,
     watch: (signal) => watchHost({ world, bell, canOwnAddresses: world.canOwnAddresses, isDisturbed: () => applier.isDisturbed() }, signal),
     metrics: () => numbersOf(fronts, traffic),
     cleanup: (signal) => own.removeAll(signal),

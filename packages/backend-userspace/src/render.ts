@@ -133,7 +133,7 @@ function listenerValue(
 ): ListenerValue {
   const endpoints = (pool: "cluster" | "local"): readonly string[] =>
     rules.some(({ to }) => to === pool) ? row[pool].flatMap((index) => endpointText(row, index)) : [];
-  const tells = transport === "TCP" && (proxyProtocolFor.includes(printableName(row.name)) || proxyProtocolFor.includes("*"));
+  const reports = transport === "TCP" && (proxyProtocolFor.includes(printableName(row.name)) || proxyProtocolFor.includes("*"));
   return {
     row: row.key,
     transport,
@@ -144,7 +144,7 @@ function listenerValue(
     local: endpoints("local"),
     ...(sourceRanges === undefined ? {} : { sourceRanges }),
     ...(row.affinitySeconds === undefined ? {} : { affinitySeconds: row.affinitySeconds }),
-    ...(tells && proxyProtocol !== undefined ? { proxyProtocol } : {}),
+    ...(reports && proxyProtocol !== undefined ? { proxyProtocol } : {}),
   };
 }
 

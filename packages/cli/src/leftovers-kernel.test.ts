@@ -36,7 +36,7 @@ afterEach(() => rm(directory, { recursive: true }));
  * `$F` are the flags for the Services of the test, `write VARIANT` does what a kube-proxy does, `live VARIANT` counts its jumps, and `wait_for TEXT`
  * waits for the log (or another file) of the process `$P`.
  */
-function play(script: string): Promise<ScriptOutcome> {
+function execute(script: string): Promise<ScriptOutcome> {
   const preamble = `set -e
     F='--source file:${directory}/cart.yaml --node-name node1 --logging-format json'
     write() { grep -v nfacct ${CHAINS} | iptables-$1-restore --noflush; }
@@ -55,7 +55,7 @@ function linesOf({ out, err }: ScriptOutcome, text: string): readonly Readonly<R
 
 describe("rules of another proxy", needs("root", "netns", "nft", "ip", "iptables-nft>=1.8.0", "iptables-legacy", "setpriv"), () => {
   test("that can't be looked for are not called clean, and fail a cleanup where the kernel has them", async () => {
-    const outcome = await play(`
+    const outcome = await execute(`
       mkdir bin; for tool in nft ip sysctl ipset; do ln -s $(command -v $tool) bin/; done
       without_iptables() { PATH=$PWD/bin $T "$@" && echo 0 || echo $?; }
       without_iptables cleanup --backend iptables
@@ -81,7 +81,7 @@ describe("rules of another proxy", needs("root", "netns", "nft", "ip", "iptables
   });
 
   test("that are made again are told once, counted and shown, and left alone", async () => {
-    const outcome = await play(`
+    const outcome = await execute(`
       write nft
       $T run $F --backend nft --iptables-sync-period 2s --healthz-bind-address "" 2>log & P=$!
       trap 'cat log >&2; kill $P' EXIT
@@ -107,7 +107,7 @@ describe("rules of another proxy", needs("root", "netns", "nft", "ip", "iptables
   });
 
   test("in one variant of iptables go although the other can't be read, and one line names the right that is missing", async () => {
-    const outcome = await play(`
+    const outcome = await execute(`
       write nft; iptables-legacy -t nat -L >/dev/null; ip6tables-legacy -t nat -L >/dev/null
       A='-all,+net_admin'
       setpriv --bounding-set $A --inh-caps $A $T run $F --backend nft 2>log & P=$!
@@ -121,7 +121,7 @@ describe("rules of another proxy", needs("root", "netns", "nft", "ip", "iptables
   });
 
   test("in the variant of iptables that is not in use go, unless they are to be kept; kubelet's stay", async () => {
-    const outcome = await play(`
+    const outcome = await execute(`
       write legacy
       iptables-legacy -t nat -N MINE; ip6tables-legacy -t nat -N KUBE-MARK-MASQ
       $T run $F --once --backend iptables --backend-option variant=nft --keep-other-rules

@@ -330,7 +330,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const [key = ""] = right[0]?.split(" ") ?? [];
     map("endpoints").update(Buffer.from(key, "hex"), Buffer.alloc(STRUCTS.endpoint.bytes));
     await until(async () => (await elements("endpoints")).join() === right.join());
-    return { opened, isMended: (await elements("endpoints")).join() === right.join(), complaints: complaints(deaf, daemon) };
+    return { opened, isRepaired: (await elements("endpoints")).join() === right.join(), complaints: complaints(deaf, daemon) };
   },
 
   // Nothing is attached, pinned or in nft afterwards.

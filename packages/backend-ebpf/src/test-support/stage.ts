@@ -10,7 +10,7 @@ const FLAGS = ["--conditions=@turnout/source", "--no-warnings"];
 let count = 0;
 
 /** What plays scenarios: a program of this folder, by default that of sockets in C alone; and what starts it, e.g. `setpriv` with its arguments. */
-export interface Player {
+export interface Runner {
   readonly program?: "sockets-child.ts" | "packets-child.ts" | "module-child.ts" | "node-child.ts" | "conformance-child.ts";
   readonly before?: readonly string[];
   /** How long it may take at most. */
@@ -21,7 +21,7 @@ export interface Player {
 export async function onStage(
   scenario: string,
   objectFile: string,
-  { program = "sockets-child.ts", before = [], timeoutMs = 100_000 }: Player = {},
+  { program = "sockets-child.ts", before = [], timeoutMs = 100_000 }: Runner = {},
 ): Promise<unknown> {
   const cgroup = `${ownCgroup()}/turnout-ebpf-test-${process.pid}-${(count += 1)}`;
   // All of its processes go with it: a pod of a scenario that was cut short does not stay.

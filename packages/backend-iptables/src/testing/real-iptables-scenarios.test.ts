@@ -95,7 +95,7 @@ function recordingHost(scenario: string, recordings: Recording[]): FakeHost {
 }
 
 /** Play a recording on the real tools; resolves to what was otherwise. */
-async function play(real: RealTools, { start, tools, given }: Recording): Promise<readonly unknown[]> {
+async function execute(real: RealTools, { start, tools, given }: Recording): Promise<readonly unknown[]> {
   for (const tool of tools) await real.load(tool, start?.get(tool) ?? "");
   const found: unknown[] = [];
   for (const { command, input, code, saved } of given) {
@@ -127,7 +127,7 @@ describe("the fake holds what iptables holds", needs("root", "netns", "iptables>
       });
       const ran = recordings.filter(({ isSpoilt, start }) => !isSpoilt && start !== undefined);
       for (const recording of ran)
-        expect({ scenario: recording.scenario, found: await play(real, recording) }).toMatchObject({ found: [] });
+        expect({ scenario: recording.scenario, found: await execute(real, recording) }).toMatchObject({ found: [] });
       expect(ran.length).toBeGreaterThanOrEqual(CHOSEN.length);
     },
     TIMEOUT_MS,

@@ -139,7 +139,7 @@ class Replay {
   }
 
   /** Play a recording on a host that is as the fake was; resolves to what was otherwise. */
-  async play({ given, list }: Recording): Promise<readonly unknown[]> {
+  async execute({ given, list }: Recording): Promise<readonly unknown[]> {
     await this.#session.commit(["flush ruleset"], signal);
     await this.#session.commit(FOREIGN_RULESET.split("\n"), signal);
     const found: unknown[] = [];
@@ -191,7 +191,7 @@ describe("the fake holds what nft holds", needs("root", "netns", "nft>=1.0.6"), 
       });
       const replay = new Replay(namespace);
       for (const recording of recordings.filter(({ isSpoilt }) => !isSpoilt))
-        expect({ scenario: recording.scenario, found: await replay.play(recording) }).toMatchObject({ found: [] });
+        expect({ scenario: recording.scenario, found: await replay.execute(recording) }).toMatchObject({ found: [] });
       replay.close();
       // Each scenario has a host that is cleaned up for one family and then the other, and one that is synced once from nothing.
       expect(replay.compared).toBeGreaterThanOrEqual(CHOSEN.length * 4);

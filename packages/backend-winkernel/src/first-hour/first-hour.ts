@@ -37,7 +37,7 @@ const HTTP = { Protocol: 6, InternalPort: 8080, ExternalPort: 80 } as const;
  * @throws {ProxyError} `not_found` without the network, and what HNS can't be asked for.
  */
 export async function firstHour(hns: HnsHost, options: FirstHourOptions): Promise<void> {
-  await new FirstHour(hns, options).play();
+  await new FirstHour(hns, options).execute();
 }
 
 class FirstHour {
@@ -53,7 +53,7 @@ class FirstHour {
     this.#options = options;
   }
 
-  async play(): Promise<void> {
+  async execute(): Promise<void> {
     const { signal } = this.#options;
     await this.#try("version", async () => JSON.stringify(await this.#client.version(signal)));
     const network = await this.#network();

@@ -57,8 +57,8 @@ test("another program at the metrics port is named, where a Turnout runs", () =>
   expect(runningFindings(taken, [{ ...TURNOUT, isRunning: false }])).toEqual([]);
   expect(runningFindings({ error, listener: { name: "MainThread", pid: 8 } }, [TURNOUT])).toEqual([]);
   expect(runningFindings({ error }, [TURNOUT])).toEqual([]);
-  const stranger = new ProxyError("not_found", "what answers there is no Turnout, or one that is older", { object: "127.0.0.1:10249/x" });
-  expect(runningFindings({ error: stranger }, [TURNOUT])).toMatchObject([{ id: "metrics-port-taken" }]);
+  const unowned = new ProxyError("not_found", "what answers there is no Turnout, or one that is older", { object: "127.0.0.1:10249/x" });
+  expect(runningFindings({ error: unowned }, [TURNOUT])).toMatchObject([{ id: "metrics-port-taken" }]);
 });
 
 test("ss tells who listens", () => {

@@ -50,9 +50,9 @@ export async function backendPage(name: string): Promise<string> {
     metrics,
   });
   try {
-    await Promise.race([running, inForce(host, metrics, "kubeproxy_sync_proxy_rules_last_timestamp_seconds")]);
+    await Promise.race([running, active(host, metrics, "kubeproxy_sync_proxy_rules_last_timestamp_seconds")]);
     for (const raw of fixtureObjects(SCALED)) upsertRaw(store, triggered(raw, clock.nowMs()));
-    await Promise.race([running, inForce(host, metrics, "kubeproxy_network_programming_duration_seconds_count")]);
+    await Promise.race([running, active(host, metrics, "kubeproxy_network_programming_duration_seconds_count")]);
     sendPackets(host);
     return await metrics.text();
   } finally {
@@ -77,7 +77,7 @@ function triggered(raw: RawObject, atMs: number): RawObject {
 }
 
 /** Wait until a family has this metric, which it has once something is in force. */
-async function inForce(host: FakeHost, metrics: Metrics, metric: string): Promise<void> {
+async function active(host: FakeHost, metrics: Metrics, metric: string): Promise<void> {
   const isApplied = async (): Promise<boolean> => {
     const page = await metrics.text();
     return FAMILIES.some((family) => page.includes(`${metric}{ip_family="${family}"}`));

@@ -223,7 +223,7 @@ function toyBackend(kernel: ToyKernel, family: IPFamily): Backend<string, Kernel
       }
       return Promise.resolve(later.length === 0 ? {} : { deferred: new Set(later.map(objectId)) });
     },
-    tellsDrift: true,
+    reportsDrift: true,
     watch: (signal) => kernel.events(signal),
   };
 }

@@ -1,5 +1,5 @@
 import type { BackendModule, Rule, ServicePort } from "@turnout/core";
-import { breakDestinations, BROKEN_HANDS } from "./broken-hands.ts";
+import { breakDestinations, BROKEN_APPLIERS } from "./broken-hands.ts";
 import { delegate, withBackend, withHost } from "../play/changed-subject.ts";
 import { indexesOf, withNode, withoutEmptyPools, withRows, withRules } from "./broken-backend.ts";
 import type { Defect } from "./broken-backend.ts";
@@ -142,7 +142,7 @@ export const BREAKAGES: readonly Breakage[] = Object.entries<Defect>({
   ...BROKEN_MINDS,
   ...BROKEN_COUNTS,
   ...BROKEN_EDGES,
-  ...BROKEN_HANDS,
+  ...BROKEN_APPLIERS,
   ...BROKEN_HOSTS,
   ...BROKEN_ORDER,
   ...BROKEN_RECOVERY,
@@ -178,18 +178,18 @@ export async function catchBreakage(
 ): Promise<Finding | undefined> {
   const { kinds, rules } = breakage;
   const broken = breakage.apply(module, createFakeHost);
-  const isTelling = (scenario: Scenario): boolean => scenario.rules.some((rule) => rules.includes(rule));
+  const isReporting = (scenario: Scenario): boolean => scenario.rules.some((rule) => rules.includes(rule));
   const isLookedFor = (finding: Finding): boolean =>
     kinds.includes(finding.kind) && (rules.length === 0 || finding.rules.some((rule) => rules.includes(rule)));
   const options = { maxFindings: ENOUGH, isLookedFor };
-  const { telling = [], others = [] } = Object.groupBy(scenarios, (scenario) => (isTelling(scenario) ? "telling" : "others"));
-  const play = (some: readonly Scenario[]) => (): Promise<ConformanceReport> => checkScenarios(broken, some, options);
+  const { telling = [], others = [] } = Object.groupBy(scenarios, (scenario) => (isReporting(scenario) ? "telling" : "others"));
+  const execute = (some: readonly Scenario[]) => (): Promise<ConformanceReport> => checkScenarios(broken, some, options);
   const examinations = [
     () => checkBackend(broken.module, broken.createFakeHost, [], options),
     () => checkHistories(broken.module, broken.createFakeHost, { steps: 1500 }),
-    play(others),
+    execute(others),
   ];
-  examinations.splice(rules.every((rule) => ON_THE_WAY.has(rule)) ? 2 : 0, 0, play(telling));
+  examinations.splice(rules.every((rule) => ON_THE_WAY.has(rule)) ? 2 : 0, 0, execute(telling));
   let first: Finding | undefined;
   for (const examine of examinations) {
     const { findings } = await examine();

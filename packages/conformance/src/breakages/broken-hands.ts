@@ -11,7 +11,7 @@ export function breakDestinations(row: ServicePort, rulesOf: (destination: Desti
 }
 
 /** Defects of those that act: planning, applying, observing, forgetting, cleaning up. */
-export const BROKEN_HANDS: Readonly<Record<string, Defect>> = {
+export const BROKEN_APPLIERS: Readonly<Record<string, Defect>> = {
   "forgets to delete": [
     "R-48, R-58",
     withBackend((inner) => ({ plan: (delta) => inner.plan({ ...delta, remove: [] }) })),

@@ -8,17 +8,17 @@ import type { Defect } from "./broken-backend.ts";
 export const BROKEN_WATCHES: Readonly<Record<string, Defect>> = {
   "ends its watch at once": [
     "the contract: watch",
-    withBackend((inner) => ({ tellsDrift: true, watch: (signal) => firstOf(inner, signal) })),
+    withBackend((inner) => ({ reportsDrift: true, watch: (signal) => firstOf(inner, signal) })),
     ["contract"],
   ],
   "says that it tells what others do, and doesn't": [
-    "the contract: tellsDrift",
-    withBackend((inner) => ({ tellsDrift: true, watch: (signal) => factsOf(inner, signal) })),
+    "the contract: reportsDrift",
+    withBackend((inner) => ({ reportsDrift: true, watch: (signal) => factsOf(inner, signal) })),
     ["contract"],
   ],
   "tells nothing of what others do, and doesn't look either": [
     "the contract: observe",
-    withBackend((inner) => ({ tellsDrift: false, ...neverLooking(inner) })),
+    withBackend((inner) => ({ reportsDrift: false, ...neverLooking(inner) })),
     ["contract"],
   ],
   "says that a foreign change left everything as it was": [

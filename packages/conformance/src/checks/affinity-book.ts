@@ -5,7 +5,7 @@ import { verdictOf } from "../oracle/verdict-of.ts";
 
 interface Entry {
   readonly packet: Packet;
-  readonly kin: readonly string[];
+  readonly related: readonly string[];
   readonly endpoint: string;
   readonly seconds: number;
   readonly untilMs: number;
@@ -29,11 +29,11 @@ export class AffinityBook {
   connected(world: OracleWorld, packet: Packet, endpoint: string, nowMs: number): void {
     const entry = affinityOf(world, packet);
     if (entry === undefined) return;
-    const { key, kin, seconds } = entry;
+    const { key, related, seconds } = entry;
     const before = this.#entries.get(key);
     // Sent elsewhere than before, e.g. by another way: a backend may remember both.
     const isDoubtful = before !== undefined && before.untilMs >= nowMs && before.endpoint !== endpoint && !before.wasGone;
-    this.#entries.set(key, { packet, kin, endpoint, seconds, untilMs: nowMs + seconds * 1000, isDoubtful, wasGone: false });
+    this.#entries.set(key, { packet, related, endpoint, seconds, untilMs: nowMs + seconds * 1000, isDoubtful, wasGone: false });
   }
 
   /** Look at all entries after a change. */
@@ -53,7 +53,9 @@ export class AffinityBook {
     const entry = this.#entries.get(asked.key);
     if (entry === undefined || nowMs > entry.untilMs) {
       // Where each address has its entries, some addresses may share them, and they may outlive the row that had the address.
-      const other = [...this.#entries.values()].find(({ kin, untilMs }) => nowMs <= untilMs && kin.some((one) => asked.kin.includes(one)));
+      const other = [...this.#entries.values()].find(
+        ({ related, untilMs }) => nowMs <= untilMs && related.some((one) => asked.related.includes(one)),
+      );
       return other === undefined ? undefined : { is: "doubtful", endpoint: other.endpoint };
     }
     // Another way to the same row may lead to other endpoints.

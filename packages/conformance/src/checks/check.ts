@@ -6,10 +6,10 @@ import type { ConformanceReport } from "./finding.ts";
 import { Findings } from "./findings.ts";
 import type { FindingsOptions } from "./findings.ts";
 import { checkHost, isWholeHost } from "./host-checks.ts";
-import { Player } from "../play/player.ts";
+import { Runner } from "../play/player.ts";
 import { checkRecovery } from "./recovery-checks.ts";
 import { checkTurns } from "./turn-checks.ts";
-import type { PlayerOptions } from "../play/player.ts";
+import type { RunnerOptions } from "../play/player.ts";
 import { createRandom } from "@turnout/core/testing";
 import type { Scenario } from "../play/scenario.ts";
 import { ScenarioRun } from "./scenario-run.ts";
@@ -51,18 +51,18 @@ export async function checkBackend(
     await checkRecovery(subject, settingOf(options), { findings, random });
     await checkTurns(subject, settingOf(options), findings);
   }
-  return await playScenarios(subject, scenarios, { ...options, abilities }, findings);
+  return await runScenarios(subject, scenarios, { ...options, abilities }, findings);
 }
 
 /** Check what the module says of itself, and have it look at a host; undefined: nothing can be played, and a finding says why. */
-async function checkModule(subject: Subject, setting: PlayerOptions, findings: Findings): Promise<Abilities | undefined> {
+async function checkModule(subject: Subject, setting: RunnerOptions, findings: Findings): Promise<Abilities | undefined> {
   findings.checkpoint = { scenario: "the module", step: "as it is loaded", rules: [] };
   const faults = moduleFaults(subject.module);
   const expected = "a BackendModule of @turnout/core/backend";
   for (const got of faults) findings.add({ kind: "contract", family: "IPv4", what: "the module", expected, got, details: [] });
   if (faults.length > 0) return undefined;
   try {
-    return await Player.abilitiesOf(subject, setting);
+    return await Runner.abilitiesOf(subject, setting);
   } catch (error) {
     findings.threw("the probe", "IPv4", error);
     return undefined;
@@ -91,7 +91,7 @@ export async function checkScenarios(
 ): Promise<ConformanceReport> {
   const abilities = await checkModule(subject, settingOf(options), findings);
   if (abilities === undefined) return unplayed(subject.module, findings);
-  return await playScenarios(subject, scenarios, { ...options, abilities }, findings);
+  return await runScenarios(subject, scenarios, { ...options, abilities }, findings);
 }
 
 /** How scenarios are played on a backend whose abilities are known. */
@@ -99,7 +99,7 @@ interface PlayOptions extends CheckOptions {
   readonly abilities: Abilities;
 }
 
-async function playScenarios(
+async function runScenarios(
   subject: Subject,
   scenarios: readonly Scenario[],
   options: PlayOptions,
@@ -121,22 +121,22 @@ async function checkScenario(subject: Subject, scenario: Scenario, options: Play
   const first = parts.find(({ skipped }) => skipped === undefined);
   if (first === undefined) return;
   findings.checkpoint = { scenario: scenario.name, step: "the start", rules: rulesAsked(scenario.rules, options.abilities) };
-  const setting: PlayerOptions = {
+  const setting: RunnerOptions = {
     ...settingOf(options),
     settings: { ...STAGE_SETTINGS, ...scenario.settings },
     ...(scenario.hostAddresses === undefined ? {} : { hostAddresses: scenario.hostAddresses }),
   };
   try {
-    const player = await Player.start(subject, setting, STAGE_OBJECTS);
-    const run = new ScenarioRun(scenario, { player, parts, module, findings, cells, random: createRandom(options.seed ?? 1) });
-    await run.play(() => Player.start(subject, setting, player.objects));
+    const runner = await Runner.start(subject, setting, STAGE_OBJECTS);
+    const run = new ScenarioRun(scenario, { runner, parts, module, findings, cells, random: createRandom(options.seed ?? 1) });
+    await run.execute(() => Runner.start(subject, setting, runner.objects));
   } catch (error) {
     findings.threw("the scenario", first.family, error);
   }
 }
 
 /** The stage, where no scenario says otherwise. */
-function settingOf({ backendOptions }: CheckOptions): PlayerOptions {
+function settingOf({ backendOptions }: CheckOptions): RunnerOptions {
   return {
     settings: STAGE_SETTINGS,
     ...(backendOptions === undefined ? {} : { backendOptions }),

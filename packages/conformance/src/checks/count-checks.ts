@@ -1,7 +1,7 @@
 import type { CountName, Counts } from "@turnout/core";
 import type { Packet } from "../oracle/packet.ts";
 import type { FamilyProcess } from "../play/family-process.ts";
-import type { Player } from "../play/player.ts";
+import type { Runner } from "../play/player.ts";
 import { addressesOf, refs, service, SERVICE_PORT, slices } from "../play/short.ts";
 import { stagePeer } from "../play/stage.ts";
 import type { Complain } from "./findings.ts";
@@ -26,22 +26,22 @@ const NAMES: ReadonlySet<string> = new Set<CountName>([
  * Edges: where it doesn't, that nothing shrinks is all that is asked of numbers.
  */
 export async function checkCounts(
-  player: Player,
+  runner: Runner,
   { counted, random }: { readonly counted: (() => number) | undefined; readonly random: () => number },
   complain: Complain,
 ): Promise<void> {
-  const [life] = player.processes;
+  const [life] = runner.processes;
   if (life === undefined) return;
   if (!life.countsObjects) return complain("countingOptions without counts()", "counts() with them", "there is none");
-  for (const number of [1, 2]) for (const raw of objectsOf(number)) player.put(raw);
-  const [report] = await player.sync();
+  for (const number of [1, 2]) for (const raw of objectsOf(number)) runner.put(raw);
+  const [report] = await runner.sync();
   // A host that counts nothing may know nothing of what counts.
   if (report?.error !== undefined && counted === undefined) return;
   if (report?.error !== undefined) return complain("a sync with countingOptions", "everything in force", textOf(report.error));
   let before = await look(life, complain);
   for (const [index, count] of CONNECTIONS.entries()) {
     const known = counted?.() ?? 0;
-    for (let made = 0; made < count; made++) player.host.connect(packetTo(index + 1, life), random);
+    for (let made = 0; made < count; made++) runner.host.connect(packetTo(index + 1, life), random);
     const after = await look(life, complain);
     const grown = growthOf(life, before, after, complain);
     const [wanted, found] = [(counted?.() ?? 0) - known, grown.get(`kit/${nameOf(index + 1)}`) ?? 0];
@@ -56,8 +56,8 @@ export async function checkCounts(
       complain("connections that counts() tells of another Service", "none more", `${more} more of ${name}`);
     before = after;
   }
-  for (const ref of refs(nameOf(2))) player.remove(ref);
-  await player.sync();
+  for (const ref of refs(nameOf(2))) runner.remove(ref);
+  await runner.sync();
   await look(life, complain);
 }
 

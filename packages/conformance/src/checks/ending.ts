@@ -1,7 +1,7 @@
 import type { BackendModule } from "@turnout/core";
 import type { Findings } from "./findings.ts";
 import { differenceOf, syncAndNote } from "./health-checks.ts";
-import type { Player } from "../play/player.ts";
+import type { Runner } from "../play/player.ts";
 import { deltaText } from "../play/watched-backend.ts";
 import { whileTimePasses } from "../play/while-time-passes.ts";
 
@@ -9,11 +9,11 @@ import { whileTimePasses } from "../play/while-time-passes.ts";
 const REST_MS = 10_000;
 
 /** Look whether a history has ended where one sync from nothing ends. */
-export async function checkEnd(player: Player, newPlayer: () => Promise<Player>, findings: Findings): Promise<void> {
-  await syncToRest(player, findings);
-  const fresh = await newPlayer();
+export async function checkEnd(runner: Runner, newRunner: () => Promise<Runner>, findings: Findings): Promise<void> {
+  await syncToRest(runner, findings);
+  const fresh = await newRunner();
   await syncToRest(fresh, findings);
-  const details = differenceOf(fresh.host.own(), player.host.own());
+  const details = differenceOf(fresh.host.own(), runner.host.own());
   await checkLeftovers(fresh, findings);
   await fresh.close();
   if (details.length === 0) return;
@@ -29,17 +29,17 @@ export async function checkEnd(player: Player, newPlayer: () => Promise<Player>,
 }
 
 /** Sync, let what lingers go, and sync until that is done. */
-async function syncToRest(player: Player, findings: Findings): Promise<void> {
-  await syncAndNote(player, findings);
-  await player.host.advance(REST_MS);
-  await syncAndNote(player, findings, "again");
+async function syncToRest(runner: Runner, findings: Findings): Promise<void> {
+  await syncAndNote(runner, findings);
+  await runner.host.advance(REST_MS);
+  await syncAndNote(runner, findings, "again");
 }
 
 /**
  * What a backend has is no leftover while it is in use, and all of it is once another has taken its place. It is live then and nobody else's: where
  * nobody names a backend, a start goes on with the one whose rules are found.
  */
-async function checkLeftovers({ host, processes }: Player, findings: Findings): Promise<void> {
+async function checkLeftovers({ host, processes }: Runner, findings: Findings): Promise<void> {
   const own = host.own();
   let families = 0;
   for (const isInUse of [true, false]) {
@@ -79,12 +79,12 @@ async function checkLeftovers({ host, processes }: Player, findings: Findings): 
 }
 
 /** Clean up family by family: each takes all of its own and nothing else. */
-export async function checkCleanup(player: Player, module: BackendModule, findings: Findings): Promise<void> {
+export async function checkCleanup(runner: Runner, module: BackendModule, findings: Findings): Promise<void> {
   const isKernel = module.residence === "kernel";
-  const family = player.processes[0]?.family ?? "IPv4";
-  if (isKernel) await cleanUpEach(player, findings);
-  else await player.close().catch((error: unknown) => findings.threw("cleanup", family, error));
-  const left = player.host.own();
+  const family = runner.processes[0]?.family ?? "IPv4";
+  if (isKernel) await cleanUpEach(runner, findings);
+  else await runner.close().catch((error: unknown) => findings.threw("cleanup", family, error));
+  const left = runner.host.own();
   if (left.length > 0)
     findings.add({
       kind: "cleanup",
@@ -94,17 +94,17 @@ export async function checkCleanup(player: Player, module: BackendModule, findin
       got: `${left.length} things`,
       details: left.slice(0, 12),
     });
-  await player.close();
+  await runner.close();
 }
 
-async function cleanUpEach({ host, processes }: Player, findings: Findings): Promise<void> {
+async function cleanUpEach({ host, processes }: Runner, findings: Findings): Promise<void> {
   for (const [index, life] of processes.entries()) {
     await whileTimePasses(host, life.cleanUp()).catch((error: unknown) => findings.threw("cleanup", life.family, error));
     for (const other of processes.slice(index + 1)) await checkUntouched(other, life.family, findings);
   }
 }
 
-async function checkUntouched(life: Player["processes"][number], by: string, findings: Findings): Promise<void> {
+async function checkUntouched(life: Runner["processes"][number], by: string, findings: Findings): Promise<void> {
   life.audit();
   const { put, removed, error } = await life.sync();
   const { deltas } = life.notes;

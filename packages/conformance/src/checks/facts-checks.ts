@@ -1,6 +1,6 @@
 import { isEqual } from "@turnout/core";
 import type { FamilyProcess } from "../play/family-process.ts";
-import type { Player } from "../play/player.ts";
+import type { Runner } from "../play/player.ts";
 import { HOST_ADDRESSES } from "../play/stage.ts";
 import type { Complain } from "./findings.ts";
 import { WatchListener } from "./watch-listener.ts";
@@ -14,17 +14,17 @@ const REST_MS = 60_000;
  * Shape: for a player with one family whose rules are in force.
  * Edges: where a probe says the same whatever the addresses are, there is nothing to hear of.
  */
-export async function checkFacts(player: Player, complain: Complain): Promise<void> {
-  const [life] = player.processes;
+export async function checkFacts(runner: Runner, complain: Complain): Promise<void> {
+  const [life] = runner.processes;
   if (life === undefined) return;
-  const facts = await player.moveHost(withOneMore(1));
+  const facts = await runner.moveHost(withOneMore(1));
   if (isEqual(facts, life.facts)) return;
   if (!life.watches) return complain("facts that change with the host's addresses", "a watch() that tells them", "there is none");
   const listener = new WatchListener(life);
-  await player.host.advance(REST_MS);
+  await runner.host.advance(REST_MS);
   judge(listener, facts, "watch() of a host whose addresses have changed since the probe", complain);
-  const later = await player.moveHost(withOneMore(2));
-  await player.host.advance(REST_MS);
+  const later = await runner.moveHost(withOneMore(2));
+  await runner.host.advance(REST_MS);
   if (isEqual(listener.facts, facts)) complain("watch() when the host's addresses change", "the facts as they are now", "none");
   else judge(listener, later, "watch() when the host's addresses change", complain);
   listener.stop();

@@ -31,21 +31,21 @@ export async function failEachCall(given: RecoverySetting, when: Fault["when"]):
 
 /** Something changes while no process runs, and the new one can't read what is there when it first tries. Says whether that was reached. */
 async function failReading(run: RecoveryRun, afterCalls: number): Promise<boolean> {
-  const { player } = run;
+  const { runner } = run;
   const before = await changeUnseen(run);
-  player.failReading(afterCalls);
-  await run.syncAndLook(before, player.world, [1, 2]);
-  const wasReached = !player.willFailReading;
-  player.failReading(undefined);
+  runner.failReading(afterCalls);
+  await run.syncAndLook(before, runner.world, [1, 2]);
+  const wasReached = !runner.willFailReading;
+  runner.failReading(undefined);
   if (wasReached) await run.recover([1, 2, LATER]);
   return wasReached;
 }
 
 /** One Service comes and one goes between the end of a process and the first sync of the next; gives what was wanted before. */
 async function changeUnseen(run: RecoveryRun): Promise<OracleWorld> {
-  const before = run.player.world;
+  const before = run.runner.world;
   run.put(LATER);
-  for (const ref of refs(nameOf(3))) run.player.remove(ref);
+  for (const ref of refs(nameOf(3))) run.runner.remove(ref);
   await run.restart();
   run.checkpoint("the first sync of the new process");
   return before;
@@ -53,12 +53,12 @@ async function changeUnseen(run: RecoveryRun): Promise<OracleWorld> {
 
 /** As {@link failReading}, where a change fails. */
 async function failOnce(run: RecoveryRun, fault: Fault): Promise<boolean> {
-  const { player } = run;
+  const { runner } = run;
   const before = await changeUnseen(run);
-  player.host.setFault(fault);
-  const reports = await run.syncAndLook(before, player.world, []);
-  player.host.setFault(undefined);
-  if (reports.every(({ error }) => error === undefined) && player.processes.every(({ notes }) => notes.failures.length === 0)) return false;
+  runner.host.setFault(fault);
+  const reports = await run.syncAndLook(before, runner.world, []);
+  runner.host.setFault(undefined);
+  if (reports.every(({ error }) => error === undefined) && runner.processes.every(({ notes }) => notes.failures.length === 0)) return false;
   await run.recover([1, 2, LATER]);
   return true;
 }

@@ -1,11 +1,11 @@
 import type { Findings } from "./findings.ts";
-import type { Player } from "../play/player.ts";
+import type { Runner } from "../play/player.ts";
 import { deltaText } from "../play/watched-backend.ts";
 
 /** Sync every family; what fails is a finding. `isQuiet`: nothing has changed since the last sync, so nothing may be done. */
-export async function syncAndNote(player: Player, findings: Findings, what: "changes" | "again" | "restart" = "changes"): Promise<void> {
-  const lingering = new Map(player.processes.map((life) => [life, life.notes.lingering.size]));
-  for (const { life, put, removed, error } of await player.sync()) {
+export async function syncAndNote(runner: Runner, findings: Findings, what: "changes" | "again" | "restart" = "changes"): Promise<void> {
+  const lingering = new Map(runner.processes.map((life) => [life, life.notes.lingering.size]));
+  for (const { life, put, removed, error } of await runner.sync()) {
     const { family, notes } = life;
     const { failures, impure, deltas, untrue } = notes;
     if (error !== undefined) findings.threw("sync", family, error);
@@ -35,8 +35,8 @@ export async function syncAndNote(player: Player, findings: Findings, what: "cha
 }
 
 /** Look whether a process that starts now would leave everything as it is, and whether all want one object in one form. */
-export async function checkRecognition(player: Player, findings: Findings): Promise<void> {
-  for (const life of player.processes) {
+export async function checkRecognition(runner: Runner, findings: Findings): Promise<void> {
+  for (const life of runner.processes) {
     const { family } = life;
     try {
       const unrecognised = await life.unrecognised();
@@ -67,10 +67,10 @@ export function differenceOf(expected: readonly string[], got: readonly string[]
 }
 
 /** Look whether what isn't the backend's is as it was. */
-export function checkForeign(player: Player, before: readonly string[], findings: Findings): void {
-  const details = differenceOf(before, player.host.external());
+export function checkExternal(runner: Runner, before: readonly string[], findings: Findings): void {
+  const details = differenceOf(before, runner.host.external());
   if (details.length === 0) return;
-  const family = player.processes[0]?.family ?? "IPv4";
+  const family = runner.processes[0]?.family ?? "IPv4";
   findings.add({
     kind: "cleanup",
     family,

@@ -4,8 +4,8 @@ import type { Packet } from "../oracle/packet.ts";
 import type { FakeHost, Fault, OptionalMember } from "../play/fake-host.ts";
 import { checkFacts } from "./facts-checks.ts";
 import type { Findings } from "./findings.ts";
-import { Player } from "../play/player.ts";
-import type { PlayerOptions } from "../play/player.ts";
+import { Runner } from "../play/player.ts";
+import type { RunnerOptions } from "../play/player.ts";
 import { addressesOf, service, SERVICE_PORT, slices } from "../play/short.ts";
 import { stagePeer, STAGE_OBJECTS } from "../play/stage.ts";
 import type { Subject } from "../play/subject.ts";
@@ -33,7 +33,7 @@ const FAULTS: readonly Fault["when"][] = ["before", "during", "after"];
  */
 export async function checkHost(
   subject: Subject,
-  setting: PlayerOptions,
+  setting: RunnerOptions,
   { findings, random, abilities }: { readonly findings: Findings; readonly random: () => number; readonly abilities: Abilities },
 ): Promise<void> {
   const { capabilities } = abilities;
@@ -95,19 +95,19 @@ interface CheckOf {
   readonly random: () => number;
 }
 
-async function onNewHost(subject: Subject, setting: PlayerOptions, of: CheckOf, check: (check: HostCheck) => Promise<void>): Promise<void> {
+async function onNewHost(subject: Subject, setting: RunnerOptions, of: CheckOf, check: (check: HostCheck) => Promise<void>): Promise<void> {
   if (of.findings.isFull) return;
   try {
-    const player = await Player.start(subject, setting, STAGE_OBJECTS);
-    await check(new HostCheck(player, of));
-    await player.close();
+    const runner = await Runner.start(subject, setting, STAGE_OBJECTS);
+    await check(new HostCheck(runner, of));
+    await runner.close();
   } catch (error) {
     of.findings.threw("the host", of.family, error);
   }
 }
 
 /** Where a backend can count it is looked at with the options with which it does. */
-async function checkCounting(subject: Subject, setting: PlayerOptions, of: CheckOf): Promise<void> {
+async function checkCounting(subject: Subject, setting: RunnerOptions, of: CheckOf): Promise<void> {
   const { countingOptions } = subject.module;
   if (countingOptions === undefined) return of.findings.leaveOut("what is counted: the module has no countingOptions");
   const backendOptions = { ...setting.backendOptions, ...countingOptions };
@@ -116,7 +116,7 @@ async function checkCounting(subject: Subject, setting: PlayerOptions, of: Check
 
 /** Looks at one host, while one family is kept in step on it. */
 class HostCheck {
-  readonly #player: Player;
+  readonly #runner: Runner;
   readonly #host: FakeHost;
   readonly #module: BackendModule;
   readonly #family: IPFamily;
@@ -125,9 +125,9 @@ class HostCheck {
   /** Services made. */
   #count = 0;
 
-  constructor(player: Player, of: CheckOf) {
-    this.#player = player;
-    this.#host = player.host;
+  constructor(runner: Runner, of: CheckOf) {
+    this.#runner = runner;
+    this.#host = runner.host;
     this.#module = of.module;
     this.#family = of.family;
     this.#findings = of.findings;
@@ -147,7 +147,7 @@ class HostCheck {
     this.#addService();
     if (this.#host.written === undefined) return this.#findings.leaveOut("what a small change writes again: the host has no written()");
     if (!(await this.#isSynced())) return;
-    await checkWrites(this.#player, this.#host.written.bind(this.#host), (what, expected, got, details) =>
+    await checkWrites(this.#runner, this.#host.written.bind(this.#host), (what, expected, got, details) =>
       this.#found(what, expected, got, details, ["R-58"]),
     );
   }
@@ -157,7 +157,7 @@ class HostCheck {
     this.#addService();
     this.#addService();
     if (!(await this.#isSynced())) return;
-    for (const life of this.#player.processes) {
+    for (const life of this.#runner.processes) {
       const asked = await life.observed();
       for (let tries = 0; tries <= LOOKUP_TRIES; tries++) {
         const done = tries === 0 || this.#module.residence === "process" ? "nothing" : (this.#host.tamper(this.#random) ?? "nothing");
@@ -170,7 +170,7 @@ class HostCheck {
   /** See whether what somebody else does is noticed. */
   async watch(): Promise<void> {
     this.#addService();
-    if (await this.#isSynced()) await checkWatch(this.#player, (...found) => this.#found(...found), this.#random);
+    if (await this.#isSynced()) await checkWatch(this.#runner, (...found) => this.#found(...found), this.#random);
   }
 
   /** See whether what it says of a foreign change is so. */
@@ -180,7 +180,7 @@ class HostCheck {
     const isTold =
       this.#module.residence !== "process" &&
       (await this.#isSynced()) &&
-      (await checkLeft(this.#player, (...found) => this.#found(...found), this.#random));
+      (await checkLeft(this.#runner, (...found) => this.#found(...found), this.#random));
     if (!isTold) this.#findings.leaveOut("what a foreign change left: watch() tells of none of it (left)");
   }
 
@@ -188,21 +188,21 @@ class HostCheck {
   async count(): Promise<void> {
     const counted = this.#host.counted?.bind(this.#host);
     if (counted === undefined) this.#findings.leaveOut("whether counts() tell of connections: the host has no counted()");
-    await checkCounts(this.#player, { counted, random: this.#random }, (...found) => this.#found(...found));
+    await checkCounts(this.#runner, { counted, random: this.#random }, (...found) => this.#found(...found));
   }
 
   /** See whether the backend hears of the host's addresses. */
   async facts(): Promise<void> {
     this.#addService();
-    if (await this.#isSynced()) await checkFacts(this.#player, (...found) => this.#found(...found));
+    if (await this.#isSynced()) await checkFacts(this.#runner, (...found) => this.#found(...found));
   }
 
   /** Have a change fail. It must show: in an error, or, where a backend takes it calmly, in what is not yet in force. */
   async fail(when: Fault["when"]): Promise<void> {
     this.#addService();
     this.#host.setFault({ when, afterChanges: 0 });
-    const reports = await this.#player.sync();
-    const failures = this.#player.processes.flatMap(({ notes }) => notes.failures);
+    const reports = await this.#runner.sync();
+    const failures = this.#runner.processes.flatMap(({ notes }) => notes.failures);
     const after = this.#host.own();
     this.#host.setFault(undefined);
     // How well it recovers is for histories to see.
@@ -225,7 +225,7 @@ class HostCheck {
   }
 
   async #checkFlows(): Promise<void> {
-    if (this.#player.abilities.capabilities.UDP !== true) return;
+    if (this.#runner.abilities.capabilities.UDP !== true) return;
     const { addresses, link } = stagePeer("client1");
     const family = this.#family;
     const destination = addressesOf(1, "clusterIP")[family];
@@ -238,7 +238,7 @@ class HostCheck {
     else if (this.#host.flows.length <= before) this.#found("flows after a UDP connection", "one more", "no more than before");
     const kept = this.#host.flows.length;
     const flows: readonly FlowFilter[] = [{ protocol: "UDP", address: destination, port: SERVICE_PORT, keep: [] }];
-    for (const life of this.#player.processes) await life.forgetInVain(flows);
+    for (const life of this.#runner.processes) await life.forgetInVain(flows);
     if (this.#host.flows.length < kept)
       this.#found("forgetFlows() with a signal that has aborted", "nothing is forgotten", "flows are gone");
   }
@@ -260,14 +260,14 @@ class HostCheck {
   #addService(): void {
     this.#count++;
     const name = `web-${this.#count}`;
-    for (const raw of [service(name, { number: this.#count }), ...slices(name, ["pod-1-1", "pod-2-1"])]) this.#player.put(raw);
+    for (const raw of [service(name, { number: this.#count }), ...slices(name, ["pod-1-1", "pod-2-1"])]) this.#runner.put(raw);
   }
 
   /** Sync until all is in force; what still fails then is a finding, and the host can't be judged. */
   async #isSynced(): Promise<boolean> {
     let errors: readonly unknown[] = [];
     for (let tries = 0; tries < SYNCS; tries++) {
-      errors = (await this.#player.sync()).flatMap(({ error }) => (error === undefined ? [] : [error]));
+      errors = (await this.#runner.sync()).flatMap(({ error }) => (error === undefined ? [] : [error]));
       if (errors.length === 0) return true;
       await this.#host.advance(REST_MS);
     }

@@ -1,5 +1,5 @@
 import { failingObject } from "../play/failing-object.ts";
-import type { PlayerOptions } from "../play/player.ts";
+import type { RunnerOptions } from "../play/player.ts";
 import { HOST_ADDRESSES } from "../play/stage.ts";
 import { LATER, nameOf, onTroubledHost, REST_MS, TROUBLED, WORKING } from "./recovery-run.ts";
 import type { RecoveryRun, RecoverySetting } from "./recovery-run.ts";
@@ -15,24 +15,24 @@ export async function failForEver(given: RecoverySetting, owner: "row" | "skelet
 
 /** One object is never in force; everything else is, and what changes later comes into force. */
 async function stayWithout(run: RecoveryRun): Promise<void> {
-  const { player } = run;
-  const before = player.world;
+  const { runner } = run;
+  const before = runner.world;
   run.put(TROUBLED);
   await run.restart();
   run.checkpoint("the first sync of the new process");
-  await run.syncAndLook(before, player.world, [...WORKING, TROUBLED]);
-  const between = player.world;
+  await run.syncAndLook(before, runner.world, [...WORKING, TROUBLED]);
+  const between = runner.world;
   run.checkpoint("a Service comes, and the host gets another address");
   run.put(LATER);
-  await player.setHostAddresses(withOneMore(HOST_ADDRESSES));
-  await run.syncAndLook(between, player.world, [...WORKING, TROUBLED, LATER]);
+  await runner.setHostAddresses(withOneMore(HOST_ADDRESSES));
+  await run.syncAndLook(between, runner.world, [...WORKING, TROUBLED, LATER]);
   run.checkpoint("what failed is tried again");
-  await player.host.advance(REST_MS);
-  await run.syncAndLook(player.world, player.world, [...WORKING, TROUBLED, LATER]);
+  await runner.host.advance(REST_MS);
+  await run.syncAndLook(runner.world, runner.world, [...WORKING, TROUBLED, LATER]);
 }
 
 /** Node ports on all of the host's addresses that are in these ranges: then another address changes what is there whatever the Services are. */
-function onAllOf(ranges: readonly string[], setting: PlayerOptions): PlayerOptions {
+function onAllOf(ranges: readonly string[], setting: RunnerOptions): RunnerOptions {
   return { ...setting, settings: { ...setting.settings, nodePortAddresses: ranges } };
 }
 

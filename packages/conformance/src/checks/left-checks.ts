@@ -1,7 +1,7 @@
 import { isEqual, objectId } from "@turnout/core";
 import type { KernelObject, LeftObjects } from "@turnout/core";
 import type { FamilyProcess } from "../play/family-process.ts";
-import type { Player } from "../play/player.ts";
+import type { Runner } from "../play/player.ts";
 import type { Complain } from "./findings.ts";
 import { WatchListener } from "./watch-listener.ts";
 
@@ -19,10 +19,10 @@ type Held = ReadonlyMap<string, KernelObject>;
  * Edges: of an object that it works out (and has not seen) it may say less than observing shows, as long as it takes what is changed for changed, and
  * nothing else: what is put anew is right whatever it was.
  */
-export async function checkLeft(player: Player, complain: Complain, random: () => number): Promise<boolean> {
-  const [life] = player.processes;
+export async function checkLeft(runner: Runner, complain: Complain, random: () => number): Promise<boolean> {
+  const [life] = runner.processes;
   if (life === undefined || !life.watches) return false;
-  const { host } = player;
+  const { host } = runner;
   const listener = new WatchListener(life);
   let hasTold = false;
   for (let tries = 0; tries < TRIES; tries++) {
@@ -37,15 +37,15 @@ export async function checkLeft(player: Player, complain: Complain, random: () =
     if (reported.length > 0 && left.length === reported.length) {
       hasTold = true;
       const notify: Complain = (what, expected, got) => complain(what, expected, got, [tampering]);
-      if (!(await isRightlyLeft(life, before, left, notify)) || !(await isMended(player, life, { own, left }, notify))) break;
-    } else await mendAll(life);
+      if (!(await isRightlyLeft(life, before, left, notify)) || !(await isRepaired(runner, life, { own, left }, notify))) break;
+    } else await fixAll(life);
   }
   listener.stop();
   await host.advance(REST_MS);
   return hasTold;
 }
 
-async function mendAll(life: FamilyProcess): Promise<void> {
+async function fixAll(life: FamilyProcess): Promise<void> {
   life.audit();
   await life.sync();
 }
@@ -54,7 +54,7 @@ async function mendAll(life: FamilyProcess): Promise<void> {
 async function isRightlyLeft(life: FamilyProcess, before: Held, left: readonly LeftObjects[], complain: Complain): Promise<boolean> {
   const now = await life.held();
   if (now === undefined) return true;
-  const trusted = left.reduce<Held>(believing, before);
+  const trusted = left.reduce<Held>(trusting, before);
   const isSeen = left.every((one) => one === "nothing" || "covers" in one);
   for (const id of new Set([...before.keys(), ...now.keys(), ...trusted.keys()])) {
     const [was, is, reported] = [before, now, trusted].map((held) => held.get(id)?.value);
@@ -69,7 +69,7 @@ async function isRightlyLeft(life: FamilyProcess, before: Held, left: readonly L
 }
 
 /** As the ledger does. @source core, Ledger.believe */
-function believing(held: Held, left: LeftObjects): Held {
+function trusting(held: Held, left: LeftObjects): Held {
   if (left === "nothing") return new Map();
   if ("covers" in left) return new Map([...[...held].filter(([, object]) => !left.covers(object)), ...left.objects]);
   const trusted = new Map(held);
@@ -82,8 +82,8 @@ function believing(held: Held, left: LeftObjects): Held {
 }
 
 /** Mending what was told makes everything right, and after that what was seen is old. */
-async function isMended(
-  { host }: Player,
+async function isRepaired(
+  { host }: Runner,
   life: FamilyProcess,
   { own, left }: { readonly own: readonly string[]; readonly left: readonly LeftObjects[] },
   complain: Complain,

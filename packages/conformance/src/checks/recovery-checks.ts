@@ -1,5 +1,5 @@
 import type { Fault } from "../play/fake-host.ts";
-import type { PlayerOptions } from "../play/player.ts";
+import type { RunnerOptions } from "../play/player.ts";
 import type { Subject } from "../play/subject.ts";
 import { failEachCall, failEachReading } from "./failing-calls.ts";
 import type { Findings } from "./findings.ts";
@@ -23,7 +23,7 @@ const RECOVERY: readonly string[] = ["R-58"];
  */
 export async function checkRecovery(
   subject: Subject,
-  setting: PlayerOptions,
+  setting: RunnerOptions,
   { findings, random }: { readonly findings: Findings; readonly random: () => number },
 ): Promise<void> {
   const given: RecoverySetting = { subject, setting, findings, random, rules: ISOLATION, known: findings.list.length };

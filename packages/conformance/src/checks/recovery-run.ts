@@ -2,8 +2,8 @@ import { operatingError } from "@turnout/core";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import { verdictOf } from "../oracle/verdict-of.ts";
 import { isOfKit } from "../play/failing-object.ts";
-import { Player, protocolsOf } from "../play/player.ts";
-import type { PlayerOptions } from "../play/player.ts";
+import { Runner, protocolsOf } from "../play/player.ts";
+import type { RunnerOptions } from "../play/player.ts";
 import { packetOf } from "../play/probe-packet.ts";
 import { service, slices } from "../play/short.ts";
 import { STAGE_OBJECTS } from "../play/stage.ts";
@@ -28,7 +28,7 @@ export const LATER = 5;
 /** With what the checks of recovery are made. */
 export interface RecoverySetting {
   readonly subject: Subject;
-  readonly setting: PlayerOptions;
+  readonly setting: RunnerOptions;
   readonly findings: Findings;
   readonly random: () => number;
   /** What a packet that suffers offends against. */
@@ -46,12 +46,12 @@ export async function onTroubledHost(given: RecoverySetting, name: string, check
   const { findings, subject, setting, rules } = given;
   if (findings.isFull || findings.list.length > given.known) return;
   findings.checkpoint = { scenario: name, step: "the start", rules };
-  const start = (objects = STAGE_OBJECTS): Promise<Player> => Player.start(subject, setting, objects);
+  const start = (objects = STAGE_OBJECTS): Promise<Runner> => Runner.start(subject, setting, objects);
   try {
-    const player = await start();
-    const run = new RecoveryRun(player, given, name);
+    const runner = await start();
+    const run = new RecoveryRun(runner, given, name);
     if (await run.isUp()) await check(run);
-    await player.close();
+    await runner.close();
   } catch (error) {
     findings.threw("the host", "IPv4", error);
   }
@@ -59,48 +59,48 @@ export async function onTroubledHost(given: RecoverySetting, name: string, check
 
 /** One host in trouble: what all kinds of trouble are made and looked at with. */
 export class RecoveryRun {
-  readonly player: Player;
+  readonly runner: Runner;
   readonly #given: RecoverySetting;
   readonly #name: string;
 
-  constructor(player: Player, given: RecoverySetting, name: string) {
-    this.player = player;
+  constructor(runner: Runner, given: RecoverySetting, name: string) {
+    this.runner = runner;
     this.#given = given;
     this.#name = name;
   }
 
   /** Put Services in force that work. False: they don't, and nothing can be told. */
   async isUp(): Promise<boolean> {
-    const player = this.player;
+    const runner = this.runner;
     for (const number of WORKING) this.put(number);
-    const reports = await player.sync();
-    return reports.every(({ error }) => error === undefined || isOfKit(error)) && this.#complaints(player.world, WORKING).length === 0;
+    const reports = await runner.sync();
+    return reports.every(({ error }) => error === undefined || isOfKit(error)) && this.#complaints(runner.world, WORKING).length === 0;
   }
 
   /** Sync until all is in force, and see that it is as after one sync from nothing. */
   async recover(working: readonly number[]): Promise<void> {
     const { findings, subject, setting } = this.#given;
-    const player = this.player;
+    const runner = this.runner;
     this.checkpoint("afterwards");
     for (let tries = 1; tries < SYNCS; tries++) {
-      await player.host.advance(REST_MS);
-      await player.sync();
+      await runner.host.advance(REST_MS);
+      await runner.sync();
     }
-    for (const { notes } of player.processes) notes.clear();
-    await checkEnd(player, () => Player.start(subject, setting, player.objects), findings);
-    this.judge(player.world, working);
+    for (const { notes } of runner.processes) notes.clear();
+    await checkEnd(runner, () => Runner.start(subject, setting, runner.objects), findings);
+    this.judge(runner.world, working);
   }
 
   /** Sync; the packets of Services that work before and after are followed all the while, those of `working` at rest. */
-  async syncAndLook(before: OracleWorld, after: OracleWorld, working: readonly number[]): ReturnType<Player["sync"]> {
+  async syncAndLook(before: OracleWorld, after: OracleWorld, working: readonly number[]): ReturnType<Runner["sync"]> {
     const { findings, random } = this.#given;
-    const player = this.player;
-    const underWay = new UnderWay(player.host, { before, after, packets: this.#packets([1, 2]) }, random);
-    player.onToolCall = (): void => underWay.look();
-    const reports = await player.sync();
-    player.onToolCall = undefined;
+    const runner = this.runner;
+    const underWay = new UnderWay(runner.host, { before, after, packets: this.#packets([1, 2]) }, random);
+    runner.onToolCall = (): void => underWay.look();
+    const reports = await runner.sync();
+    runner.onToolCall = undefined;
     for (const { error } of reports) this.#checkError(error);
-    for (const { notes } of player.processes) for (const { error } of notes.failures) this.#checkError(error);
+    for (const { notes } of runner.processes) for (const { error } of notes.failures) this.#checkError(error);
     for (const found of underWay.found()) findings.add({ ...found, rules: this.#given.rules });
     this.judge(after, working);
     return reports;
@@ -114,7 +114,7 @@ export class RecoveryRun {
     return this.#packets(numbers).flatMap(({ what, packet }) => {
       const { family, protocol } = packet;
       const question = { packet, verdict: verdictOf(world, packet), remembered: undefined };
-      return judgePacket(this.player.host, question, this.#given.random).map((complaint) => ({
+      return judgePacket(this.runner.host, question, this.#given.random).map((complaint) => ({
         ...complaint,
         family,
         protocol,
@@ -126,23 +126,23 @@ export class RecoveryRun {
 
   /** What lives in the process ends with it: there the same happens to a process that lives on. */
   async restart(): Promise<void> {
-    if (this.#given.subject.module.residence === "kernel") await this.player.restart();
+    if (this.#given.subject.module.residence === "kernel") await this.runner.restart();
   }
 
   #packets(numbers: readonly number[]): readonly WatchedPacket[] {
-    const player = this.player;
+    const runner = this.runner;
     const asked = [
       { from: "pod-1-3", way: "clusterIP" },
       { from: "client1", way: "nodePort@node1" },
     ];
     return numbers.flatMap((number) =>
-      player.processes.flatMap(({ family }) =>
-        protocolsOf(player.abilities, ["TCP", "UDP"]).flatMap((protocol) =>
+      runner.processes.flatMap(({ family }) =>
+        protocolsOf(runner.abilities, ["TCP", "UDP"]).flatMap((protocol) =>
           asked.map(({ from, way }) => {
             const to = `${nameOf(number)} ${way}`;
             return {
               what: `${from} → ${to} ${family} ${protocol}`,
-              packet: packetOf({ from, to, sees: "" }, family, protocol, player.services),
+              packet: packetOf({ from, to, sees: "" }, family, protocol, runner.services),
             };
           }),
         ),
@@ -164,7 +164,7 @@ export class RecoveryRun {
   }
 
   put(number: number, spec: Readonly<Record<string, unknown>> = {}): void {
-    for (const raw of objectsOf(number, spec)) this.player.put(raw);
+    for (const raw of objectsOf(number, spec)) this.runner.put(raw);
   }
 
   checkpoint(step: string): void {

@@ -5,8 +5,8 @@ import type { RecoveryRun } from "./recovery-run.ts";
 
 /** A new row, and a new form of one that is in force, can't be programmed; a Service that comes later can. */
 export async function refuseRow(run: RecoveryRun): Promise<void> {
-  const { host } = run.player;
-  const before = run.player.world;
+  const { host } = run.runner;
+  const before = run.runner.world;
   const own = addressesOf(TROUBLED, "clusterIP");
   const refused = addressesOf(TROUBLED, "externalIP");
   host.refuse(FAMILIES.flatMap((family) => [own[family], refused[family]]));
@@ -20,8 +20,8 @@ export async function refuseRow(run: RecoveryRun): Promise<void> {
   run.put(LATER);
   await run.syncAndLook(before, { ...before, objects: [...before.objects, ...objectsOf(LATER)] }, [...WORKING, LATER]);
   run.checkpoint("Services of the same shape go while the row is refused");
-  for (const number of [2, 3, LATER]) for (const ref of refs(nameOf(number))) run.player.remove(ref);
-  await run.player.sync();
+  for (const number of [2, 3, LATER]) for (const ref of refs(nameOf(number))) run.runner.remove(ref);
+  await run.runner.sync();
   run.judge(before, [1]);
   host.refuse([]);
   await run.recover([1, TROUBLED]);

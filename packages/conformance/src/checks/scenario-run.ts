@@ -9,16 +9,16 @@ import { AffinityBook } from "./affinity-book.ts";
 import { checkCleanup, checkEnd } from "./ending.ts";
 import { rulesAsked, type Cells, type Part } from "./cells.ts";
 import type { Findings } from "./findings.ts";
-import { checkForeign, checkRecognition, syncAndNote } from "./health-checks.ts";
+import { checkExternal, checkRecognition, syncAndNote } from "./health-checks.ts";
 import { judgePacket } from "./judge.ts";
 import { offendedByFlow, offendedIn } from "./offended.ts";
 import { packetOf, probeText } from "../play/probe-packet.ts";
 import { REFERENCE_VARIANTS } from "../oracle/reference-variants.ts";
 import { STAGE_SETTINGS } from "../play/stage.ts";
-import type { Player } from "../play/player.ts";
+import type { Runner } from "../play/player.ts";
 import type { Probe, Scenario, Step } from "../play/scenario.ts";
 import { UnderWay } from "./under-way.ts";
-import type { InForce, WatchedPacket } from "./under-way.ts";
+import type { Applied, WatchedPacket } from "./under-way.ts";
 
 interface Kept {
   readonly packet: Packet;
@@ -39,7 +39,7 @@ export function isReference({ capabilities, variants }: Abilities): boolean {
 export class ScenarioRun {
   readonly #scenario: Scenario;
   readonly #rules: readonly string[];
-  readonly #player: Player;
+  readonly #runner: Runner;
   readonly #parts: readonly Part[];
   readonly #module: BackendModule;
   readonly #findings: Findings;
@@ -51,14 +51,14 @@ export class ScenarioRun {
   readonly #book = new AffinityBook();
   readonly #external: readonly string[];
   /** What is in force; undefined: who knows. */
-  #inForce: InForce | undefined = "nothing";
+  #active: Applied | undefined = "nothing";
   /** Packets of the last step that are looked at while the next change is under way. */
   #watched: readonly WatchedPacket[] = [];
 
   constructor(
     scenario: Scenario,
     of: {
-      readonly player: Player;
+      readonly runner: Runner;
       readonly parts: readonly Part[];
       readonly module: BackendModule;
       readonly findings: Findings;
@@ -67,19 +67,19 @@ export class ScenarioRun {
     },
   ) {
     this.#scenario = scenario;
-    this.#rules = rulesAsked(scenario.rules, of.player.abilities);
-    this.#player = of.player;
+    this.#rules = rulesAsked(scenario.rules, of.runner.abilities);
+    this.#runner = of.runner;
     this.#parts = of.parts.filter(({ skipped }) => skipped === undefined);
     this.#module = of.module;
     this.#findings = of.findings;
     this.#cells = of.cells;
     this.#random = of.random;
     this.#ownBit = { ...STAGE_SETTINGS, ...scenario.settings }.masqueradeBit;
-    this.#external = of.player.host.external();
+    this.#external = of.runner.host.external();
   }
 
   /** Play it to its end. */
-  async play(newPlayer: () => Promise<Player>): Promise<void> {
+  async execute(newRunner: () => Promise<Runner>): Promise<void> {
     const { name, steps } = this.#scenario;
     for (const step of steps) {
       this.#findings.checkpoint = { scenario: name, step: step.say, rules: this.#rules };
@@ -87,38 +87,38 @@ export class ScenarioRun {
       if (this.#findings.isFull) return;
     }
     this.#findings.checkpoint = { scenario: name, step: "the end", rules: ["R-58"] };
-    await checkEnd(this.#player, newPlayer, this.#findings);
-    await checkCleanup(this.#player, this.#module, this.#findings);
-    checkForeign(this.#player, this.#external, this.#findings);
+    await checkEnd(this.#runner, newRunner, this.#findings);
+    await checkCleanup(this.#runner, this.#module, this.#findings);
+    checkExternal(this.#runner, this.#external, this.#findings);
   }
 
   async #playStep(step: Step): Promise<void> {
-    const player = this.#player;
-    if (step.waitSeconds !== undefined) await player.host.advance(step.waitSeconds * 1000);
+    const runner = this.#runner;
+    if (step.waitSeconds !== undefined) await runner.host.advance(step.waitSeconds * 1000);
     if (step.restart === true) await this.#restart("restart");
-    const before = player.world;
-    for (const raw of step.put ?? []) player.put(raw);
-    for (const ref of step.remove ?? []) player.remove(ref);
+    const before = runner.world;
+    for (const raw of step.put ?? []) runner.put(raw);
+    for (const ref of step.remove ?? []) runner.remove(ref);
     const asked = this.#packets(step.probes ?? []);
     const watched = oneByFamily(asked);
     this.#watched = [...this.#watched, ...watched];
     if (step.restart === "amid changes") await this.#restart("changes");
     else await this.#syncWithFlows(before);
     if (watched.length > 0) this.#watched = watched;
-    await syncAndNote(player, this.#findings, "again");
+    await syncAndNote(runner, this.#findings, "again");
     for (const { kept, is } of step.flows ?? []) this.#checkKeptFlow(kept, is);
     for (const one of asked) this.#ask(one);
-    await checkRecognition(player, this.#findings);
-    checkForeign(player, this.#external, this.#findings);
+    await checkRecognition(runner, this.#findings);
+    checkExternal(runner, this.#external, this.#findings);
   }
 
   /** `next`: what the new process has to do. */
   async #restart(next: "changes" | "restart"): Promise<void> {
-    const player = this.#player;
-    const own = player.host.own();
-    await player.restart();
+    const runner = this.#runner;
+    const own = runner.host.own();
+    await runner.restart();
     const isKernel = this.#module.residence === "kernel";
-    if (isKernel && !isEqual(own, player.host.own()))
+    if (isKernel && !isEqual(own, runner.host.own()))
       this.#findings.add({
         kind: "cleanup",
         family: "IPv4",
@@ -128,20 +128,20 @@ export class ScenarioRun {
         details: [],
       });
     if (!isKernel) {
-      this.#inForce = undefined;
+      this.#active = undefined;
       // What was kept ended with the process.
       this.#kept.clear();
     }
-    this.#book.review(player.world, !isKernel);
+    this.#book.review(runner.world, !isKernel);
     // A new process knows nothing of what was: only what is there now can tell it which flows are stale.
     await this.#syncWithFlows(
-      { ...player.world, objects: player.world.objects.filter(({ kind }) => kind === "Node" || kind === "ServiceCIDR") },
+      { ...runner.world, objects: runner.world.objects.filter(({ kind }) => kind === "Node" || kind === "ServiceCIDR") },
       next,
     );
   }
 
   async #syncWithFlows(before: OracleWorld, what: "changes" | "restart" = "changes"): Promise<void> {
-    const { host, world } = this.#player;
+    const { host, world } = this.#runner;
     const flows = [...host.flows];
     await this.#syncAndLook(what === "restart" && this.#module.residence === "kernel" ? "restart" : "changes");
     this.#book.review(world);
@@ -166,33 +166,33 @@ export class ScenarioRun {
 
   /** Sync, and look at packets whenever the tool has done something. */
   async #syncAndLook(what: "changes" | "restart"): Promise<void> {
-    const player = this.#player;
-    const { host, world: after } = player;
-    const before = this.#inForce;
+    const runner = this.#runner;
+    const { host, world: after } = runner;
+    const before = this.#active;
     const underWay = before === undefined ? undefined : new UnderWay(host, { before, after, packets: this.#watched }, this.#random);
-    player.onToolCall = underWay === undefined ? undefined : (): void => underWay.look();
-    await syncAndNote(player, this.#findings, what);
-    player.onToolCall = undefined;
-    this.#inForce = after;
+    runner.onToolCall = underWay === undefined ? undefined : (): void => underWay.look();
+    await syncAndNote(runner, this.#findings, what);
+    runner.onToolCall = undefined;
+    this.#active = after;
     for (const found of underWay?.found() ?? []) this.#findings.add({ ...found, rules: this.#offended(found.rules) });
   }
 
   /** Rule R-56: of a backend that can't forget flows nobody asks it. */
   #isAskedAbout(fate: "forget" | "keep"): boolean {
-    return fate === "keep" || this.#player.abilities.capabilities.forgetsFlows === true;
+    return fate === "keep" || this.#runner.abilities.capabilities.forgetsFlows === true;
   }
 
   #offended(rules: readonly string[]): readonly string[] {
-    return offendedIn(this.#scenario.rules, rules, this.#player.abilities);
+    return offendedIn(this.#scenario.rules, rules, this.#runner.abilities);
   }
 
   #checkKeptFlow(name: string, is: "remembered" | "forgotten"): void {
     for (const { family, protocol } of this.#parts) {
       const kept = protocol === "UDP" ? this.#kept.get(keptKey(name, family, protocol)) : undefined;
       // Rule R-56: what the host itself sends passes by a backend that doesn't get at it, and leaves nothing.
-      if (kept?.packet.link === "" && this.#player.abilities.capabilities.hostOrigin !== true) continue;
+      if (kept?.packet.link === "" && this.#runner.abilities.capabilities.hostOrigin !== true) continue;
       if (kept === undefined || !this.#isAskedAbout(is === "forgotten" ? "forget" : "keep")) continue;
-      const got = this.#player.host.flows.some((flow) => isFlowOf(flow, kept)) ? "remembered" : "forgotten";
+      const got = this.#runner.host.flows.some((flow) => isFlowOf(flow, kept)) ? "remembered" : "forgotten";
       if (got === is) continue;
       this.#findings.add({
         kind: "flow",
@@ -214,7 +214,7 @@ export class ScenarioRun {
       for (const { family, protocol } of this.#parts) {
         const what = `${probeText(probe)} ${family} ${protocol}`;
         try {
-          asked.push({ probe, what, packet: packetOf(probe, family, protocol, this.#player.services, this.#ownBit) });
+          asked.push({ probe, what, packet: packetOf(probe, family, protocol, this.#runner.services, this.#ownBit) });
         } catch (error) {
           this.#findings.threw(`probe ${what}`, family, error);
         }
@@ -227,7 +227,7 @@ export class ScenarioRun {
     const rules = this.#rules;
     const { family, protocol } = packet;
     this.#cells.probe(rules, family, protocol);
-    const { host, world } = this.#player;
+    const { host, world } = this.#runner;
     const verdict = verdictOf(world, packet);
     const remembered = this.#book.find(world, packet, host.world.clock.nowMs());
     const like = probe.like === undefined ? undefined : this.#kept.get(keptKey(probe.like.kept, family, protocol));
@@ -235,7 +235,7 @@ export class ScenarioRun {
       packet,
       verdict,
       remembered,
-      sees: isReference(this.#player.abilities) ? probe.sees : undefined,
+      sees: isReference(this.#runner.abilities) ? probe.sees : undefined,
       likeEndpoint: like?.endpoint,
       goes: probe.like?.goes,
       isEven: probe.isEven,
@@ -247,7 +247,7 @@ export class ScenarioRun {
   }
 
   #keep(name: string, packet: Packet, world: OracleWorld): void {
-    const { host } = this.#player;
+    const { host } = this.#runner;
     const { endpoint } = host.connect(packet, this.#random);
     this.#kept.set(keptKey(name, packet.family, packet.protocol), { packet, endpoint });
     if (endpoint !== undefined) this.#book.connected(world, packet, endpoint, host.world.clock.nowMs());

@@ -1,8 +1,8 @@
 import { checkEnd } from "./ending.ts";
 import type { Findings } from "./findings.ts";
 import { syncAndNote } from "./health-checks.ts";
-import { Player } from "../play/player.ts";
-import type { PlayerOptions } from "../play/player.ts";
+import { Runner } from "../play/player.ts";
+import type { RunnerOptions } from "../play/player.ts";
 import { refs, service, slices } from "../play/short.ts";
 import { STAGE_OBJECTS } from "../play/stage.ts";
 import type { Subject } from "../play/subject.ts";
@@ -15,30 +15,30 @@ const PLACE = { scenario: "turns that are over at once", rules: ["R-58"] };
  *
  * Edges: a backend that never defers does all of it in one turn, which is right, too.
  */
-export async function checkTurns(subject: Subject, setting: PlayerOptions, findings: Findings): Promise<void> {
+export async function checkTurns(subject: Subject, setting: RunnerOptions, findings: Findings): Promise<void> {
   if (findings.isFull) return;
   const place = (step: string): void => void (findings.checkpoint = { ...PLACE, step });
   place("the start");
   try {
-    const player = await Player.start(subject, { ...setting, turnMs: 0 }, STAGE_OBJECTS);
-    for (const number of [1, 2, 3]) put(player, number, ["pod-1-1", "pod-2-1"]);
+    const runner = await Runner.start(subject, { ...setting, turnMs: 0 }, STAGE_OBJECTS);
+    for (const number of [1, 2, 3]) put(runner, number, ["pod-1-1", "pod-2-1"]);
     place("Services come");
-    await syncAndNote(player, findings);
+    await syncAndNote(runner, findings);
     place("one goes, one comes, one has other endpoints");
-    for (const ref of refs("web-1")) player.remove(ref);
-    put(player, 2, ["pod-2-1"]);
-    put(player, 4, ["pod-1-1"]);
-    await syncAndNote(player, findings);
+    for (const ref of refs("web-1")) runner.remove(ref);
+    put(runner, 2, ["pod-2-1"]);
+    put(runner, 4, ["pod-1-1"]);
+    await syncAndNote(runner, findings);
     place("afterwards");
-    await checkEnd(player, () => Player.start(subject, setting, player.objects), findings);
-    await player.close();
+    await checkEnd(runner, () => Runner.start(subject, setting, runner.objects), findings);
+    await runner.close();
   } catch (error) {
     findings.threw("the host", "IPv4", error);
   }
 }
 
-function put(player: Player, number: number, pods: readonly string[]): void {
+function put(runner: Runner, number: number, pods: readonly string[]): void {
   const name = `web-${number}`;
   const spec = { type: "NodePort", sessionAffinity: number === 3 ? "ClientIP" : "None" };
-  for (const raw of [service(name, { number, ways: ["nodePort"], spec }), ...slices(name, pods)]) player.put(raw);
+  for (const raw of [service(name, { number, ways: ["nodePort"], spec }), ...slices(name, pods)]) runner.put(raw);
 }

@@ -16,7 +16,7 @@ import { service, slices } from "../play/short.ts";
 import { HOST_ADDRESSES, STAGE_NODE, STAGE_OBJECTS, STAGE_SETTINGS } from "../play/stage.ts";
 import { watchTools } from "../play/watched-tools.ts";
 import { UnderWay } from "./under-way.ts";
-import type { InForce } from "./under-way.ts";
+import type { Applied } from "./under-way.ts";
 
 const WEB: RawObject = service("web", { number: 1, ways: ["nodePort"] });
 const SERVICES = new Map([["web", WEB]]);
@@ -40,7 +40,7 @@ function worldWith(pods: readonly string[], masqueradeAll: boolean = false): Ora
 }
 
 /** What is said when a packet meets these fates one after another, and the last of them at rest. */
-function said(before: InForce, after: OracleWorld, fates: readonly Trace[], packet: Packet = CLIENT): readonly string[] {
+function said(before: Applied, after: OracleWorld, fates: readonly Trace[], packet: Packet = CLIENT): readonly string[] {
   let now: Trace = REFUSED;
   const host: Pick<FakeHost, "trace"> = { trace: () => now };
   const underWay = new UnderWay(host, { before, after, packets: [{ what: "it", packet }] }, createRandom(1));
@@ -86,11 +86,11 @@ describe("while a change is under way", () => {
   });
 
   it("where nothing was in force, one that nobody serves passes", () => {
-    const stranger = { ...CLIENT, destination: "192.0.2.1" };
+    const unowned = { ...CLIENT, destination: "192.0.2.1" };
     const passed = { is: "pass", path: [] } as const;
     expect(said("nothing", one, [REFUSED, POD_1_1])).toEqual([]);
-    expect(said("nothing", one, [passed], stranger)).toEqual([]);
-    expect(said("nothing", one, [REFUSED, passed], stranger)).toEqual(["it, while the change was under way: untouched / refused"]);
+    expect(said("nothing", one, [passed], unowned)).toEqual([]);
+    expect(said("nothing", one, [REFUSED, passed], unowned)).toEqual(["it, while the change was under way: untouched / refused"]);
   });
 
   it("what still is so at rest is for others to tell", () => {

@@ -16,7 +16,7 @@ export interface WatchedPacket {
 }
 
 /** What was in force before a change: what this world asks for, or nothing at all. */
-export type InForce = OracleWorld | "nothing";
+export type Applied = OracleWorld | "nothing";
 
 interface Watched extends WatchedPacket {
   /** All that may be seen of it, in words. */
@@ -40,7 +40,7 @@ export class UnderWay {
 
   constructor(
     host: Pick<FakeHost, "trace">,
-    { before, after, packets }: { readonly before: InForce; readonly after: OracleWorld; readonly packets: readonly WatchedPacket[] },
+    { before, after, packets }: { readonly before: Applied; readonly after: OracleWorld; readonly packets: readonly WatchedPacket[] },
     random: () => number,
   ) {
     this.#host = host;
@@ -86,9 +86,9 @@ export class UnderWay {
   }
 }
 
-function watchOf(one: WatchedPacket, inForce: InForce, world: OracleWorld): readonly Watched[] {
+function watchOf(one: WatchedPacket, active: Applied, world: OracleWorld): readonly Watched[] {
   const { packet } = one;
-  const before: Verdict = inForce === "nothing" ? { is: "pass", because: [] } : verdictOf(inForce, packet);
+  const before: Verdict = active === "nothing" ? { is: "pass", because: [] } : verdictOf(active, packet);
   const after = verdictOf(world, packet);
   if (!isLike(before, after)) return [];
   const allowed = [

@@ -1,6 +1,6 @@
 import { isEqual } from "@turnout/core";
 import type { FamilyProcess } from "../play/family-process.ts";
-import type { Player } from "../play/player.ts";
+import type { Runner } from "../play/player.ts";
 import type { Complain } from "./findings.ts";
 import { WatchListener } from "./watch-listener.ts";
 
@@ -15,23 +15,23 @@ const TAMPER_TRIES = 20;
  * Shape: for a player with one family whose rules are in force.
  * Edges: where nobody's hand reaches what is in force (a dataplane that lives in the process), only that `watch` goes on is looked at.
  */
-export async function checkWatch(player: Player, complain: Complain, random: () => number): Promise<void> {
-  const [life] = player.processes;
+export async function checkWatch(runner: Runner, complain: Complain, random: () => number): Promise<void> {
+  const [life] = runner.processes;
   if (life === undefined) return;
-  if (life.tellsDrift && !life.watches) complain("tellsDrift without watch()", "a watch() that tells", "there is none");
+  if (life.reportsDrift && !life.watches) complain("reportsDrift without watch()", "a watch() that tells", "there is none");
   const listener = new WatchListener(life);
-  const { host } = player;
+  const { host } = runner;
   await host.advance(REST_MS);
   if (life.watches && listener.end !== undefined)
     complain("watch() while nothing happens", "it goes on until its signal aborts", listener.end);
   const before = host.own();
   const known = listener.drifts.length;
-  const tampering = tamper(player, random, before);
+  const tampering = tamper(runner, random, before);
   if (tampering !== undefined) {
     await host.advance(REST_MS);
-    if (life.tellsDrift && listener.end === undefined && listener.drifts.length === known)
+    if (life.reportsDrift && listener.end === undefined && listener.drifts.length === known)
       complain("watch() after somebody else changed what is in force", "drift", "nothing", [tampering]);
-    await checkMended(player, life, before, tampering, complain);
+    await checkRepaired(runner, life, before, tampering, complain);
   }
   listener.stop();
   await host.advance(REST_MS);
@@ -39,8 +39,8 @@ export async function checkWatch(player: Player, complain: Complain, random: () 
 }
 
 /** What comparing everything doesn't see it can't mend. */
-async function checkMended(
-  player: Player,
+async function checkRepaired(
+  runner: Runner,
   life: FamilyProcess,
   before: readonly string[],
   tampering: string,
@@ -48,8 +48,8 @@ async function checkMended(
 ): Promise<void> {
   life.audit();
   const { error } = await life.sync();
-  await player.host.advance(REST_MS);
-  const after = error === undefined ? player.host.own() : before;
+  await runner.host.advance(REST_MS);
+  const after = error === undefined ? runner.host.own() : before;
   if (error instanceof Error)
     complain("comparing everything after somebody else changed what is in force", "it is mended", error.message, [tampering]);
   else if (!isEqual(after, before))
@@ -57,7 +57,7 @@ async function checkMended(
 }
 
 /** Have somebody else change something that shows; undefined: nothing does. */
-function tamper({ host }: Player, random: () => number, before: readonly string[]): string | undefined {
+function tamper({ host }: Runner, random: () => number, before: readonly string[]): string | undefined {
   for (let tries = 0; tries < TAMPER_TRIES; tries++) {
     const tampering = host.tamper(random);
     if (tampering !== undefined && !isEqual(host.own(), before)) return tampering;

@@ -1,7 +1,7 @@
 import { FAMILIES } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
 import type { RawObject } from "@turnout/core/testing";
-import type { Player } from "../play/player.ts";
+import type { Runner } from "../play/player.ts";
 import { service, slices } from "../play/short.ts";
 import { SERVER_PORT } from "../play/stage.ts";
 import { differenceOf } from "./health-checks.ts";
@@ -17,13 +17,13 @@ const TIMES_MAX = 2;
 const MORE_MAX = 16;
 
 /** Look whether one endpoint more of one Service has what stays as it is written again; `written` is the host's count. */
-export async function checkWrites(player: Player, written: () => number, complain: Complain): Promise<void> {
-  const { host } = player;
-  for (const raw of [...objectsOf(player, ENDPOINTS), ...otherObjects()]) player.put(raw);
-  await player.sync();
+export async function checkWrites(runner: Runner, written: () => number, complain: Complain): Promise<void> {
+  const { host } = runner;
+  for (const raw of [...objectsOf(runner, ENDPOINTS), ...otherObjects()]) runner.put(raw);
+  await runner.sync();
   const [own, known] = [host.own(), written()];
-  for (const raw of objectsOf(player, ENDPOINTS + 1)) player.put(raw);
-  await player.sync();
+  for (const raw of objectsOf(runner, ENDPOINTS + 1)) runner.put(raw);
+  await runner.sync();
   const count = written() - known;
   const different = differenceOf(own, host.own());
   if (count <= TIMES_MAX * different.length + MORE_MAX) return;
@@ -38,7 +38,7 @@ function otherObjects(): readonly RawObject[] {
   ]);
 }
 
-function objectsOf({ processes }: Player, count: number): readonly RawObject[] {
+function objectsOf({ processes }: Runner, count: number): readonly RawObject[] {
   const families = FAMILIES.filter((one) => processes.some(({ family }) => family === one));
   return [service("many", { number: 9, ways: ["nodePort"] }), ...families.map((family) => sliceOf(family, count))];
 }

@@ -5,7 +5,7 @@ import { referenceBackend } from "../reference/reference-backend.ts";
 import { createReferenceHost } from "../reference/reference-host.ts";
 import { FAMILIES } from "@turnout/core";
 import { verdictOf } from "../oracle/verdict-of.ts";
-import { Player } from "../play/player.ts";
+import { Runner } from "../play/player.ts";
 import { createRandom, pickOne } from "@turnout/core/testing";
 import { randomEvent, randomPacket, randomSettings } from "./random-objects.ts";
 import { STAGE_OBJECTS } from "../play/stage.ts";
@@ -88,14 +88,14 @@ describe("R-58 random histories on the reference backend", () => {
   }, 60_000);
 
   it("say the same again for the same seed", async () => {
-    const play = async (seed: number): Promise<readonly string[]> => {
+    const execute = async (seed: number): Promise<readonly string[]> => {
       const log: string[] = [];
       const { module, createFakeHost } = subjectWithLog(log);
       await checkHistories(module, createFakeHost, { seed, steps: 200 });
       return log;
     };
-    expect(await play(7)).toEqual(await play(7));
-    expect(await play(8)).not.toEqual(await play(7));
+    expect(await execute(7)).toEqual(await execute(7));
+    expect(await execute(8)).not.toEqual(await execute(7));
   });
 
   it("name the seed and the step of what they find, from which it is found again", async () => {
@@ -115,18 +115,18 @@ describe("random events", () => {
     const because = new Set<string>();
     for (let seed = 1; seed <= 20; seed++) {
       const random = createRandom(seed);
-      const player = await Player.start(
+      const runner = await Runner.start(
         { module: referenceBackend, createFakeHost: createReferenceHost },
         { settings: randomSettings(random) },
         STAGE_OBJECTS,
       );
       for (let count = 0; count < 60; count++) {
         const { put = [], remove = [] } = randomEvent(random);
-        for (const raw of put) player.put(raw);
-        for (const ref of remove) player.remove(ref);
+        for (const raw of put) runner.put(raw);
+        for (const ref of remove) runner.remove(ref);
       }
       for (let count = 0; count < 100; count++) {
-        const verdict = verdictOf(player.world, randomPacket(random, pickOne(FAMILIES, random), player.objects));
+        const verdict = verdictOf(runner.world, randomPacket(random, pickOne(FAMILIES, random), runner.objects));
         fates.set(verdict.is, (fates.get(verdict.is) ?? 0) + 1);
         for (const rule of verdict.because) because.add(rule);
       }

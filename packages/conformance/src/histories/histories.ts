@@ -21,19 +21,19 @@ export interface HistoryReport {
  * put off), and look now and then whether all is as one sync from nothing would have it, and packets go where the oracle says.
  *
  * Edges: the same seed says the same again. A finding's `scenario` names the seed of its life and its `step` the number of the change:
- * `checkHistories(module, createFakeHost, { seed })` with that seed, and the same `lifeSteps` and `lookEvery`, plays it again.
+ * `checkHistories(module, createFakeHost, { seed })` with that seed, and the same `lifeSteps` and `pollEvery`, plays it again.
  */
 export async function checkHistories(
   module: BackendModule,
   createFakeHost: CreateFakeHost,
   options: HistoryOptions = {},
 ): Promise<HistoryReport> {
-  const { seed = 1, steps = 1000, lifeSteps = 500, lookEvery = 100, maxFindings = 1 } = options;
+  const { seed = 1, steps = 1000, lifeSteps = 500, pollEvery = 100, maxFindings = 1 } = options;
   const findings = new Findings({ ...options, maxFindings });
   const total = { steps: 0, looks: 0, packets: 0 };
   for (let life = 0; total.steps < steps && !findings.isFull; life++) {
     const run = new HistoryRun({ module, createFakeHost }, seed + life, findings, options);
-    await run.live(Math.min(lifeSteps, steps - total.steps), lookEvery);
+    await run.live(Math.min(lifeSteps, steps - total.steps), pollEvery);
     total.steps += run.steps;
     total.looks += run.looks;
     total.packets += run.packets;

@@ -10,7 +10,7 @@ export interface HistoryOptions extends Pick<FindingsOptions, "onCheckpoint"> {
   /** Changes on one host; default 500. */
   readonly lifeSteps?: number;
   /** Changes between two close looks; default 100. */
-  readonly lookEvery?: number;
+  readonly pollEvery?: number;
   /** Stop after as many findings; default 1. */
   readonly maxFindings?: number;
   /** Default true. False for a host that can't follow packets: flows and verdicts are not looked at, what is in force still is. */

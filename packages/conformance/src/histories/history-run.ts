@@ -9,8 +9,8 @@ import { differenceOf } from "../checks/health-checks.ts";
 import type { HistoryOptions } from "./history-options.ts";
 import { judgePacket } from "../checks/judge.ts";
 import { offendedByFlow } from "../checks/offended.ts";
-import { Player } from "../play/player.ts";
-import type { PlayerOptions } from "../play/player.ts";
+import { Runner } from "../play/player.ts";
+import type { RunnerOptions } from "../play/player.ts";
 import { createRandom, pickOne } from "@turnout/core/testing";
 import { randomEvent, randomPacket, randomSettings, SERVERS } from "./random-objects.ts";
 import type { ClusterEvent } from "./random-objects.ts";
@@ -38,7 +38,7 @@ export class HistoryRun {
   readonly #seed: number;
   readonly #findings: Findings;
   readonly #random: () => number;
-  readonly #setting: PlayerOptions;
+  readonly #setting: RunnerOptions;
   readonly #happened: string[] = [];
   readonly #looksAtPackets: boolean;
   readonly #watchesFlows: boolean;
@@ -48,7 +48,7 @@ export class HistoryRun {
   #dies = false;
   #hostAddresses: ClusterEvent["hostAddresses"];
   /** What was wanted when all was last in force; undefined: since then more than objects changed. */
-  #inForce: OracleWorld | undefined;
+  #active: OracleWorld | undefined;
 
   constructor(subject: Subject, seed: number, findings: Findings, options: HistoryOptions) {
     this.#subject = subject;
@@ -67,106 +67,106 @@ export class HistoryRun {
   }
 
   /** Live for some steps, or until a finding ends it. Never throws: what throws is a finding. */
-  async live(steps: number, lookEvery: number): Promise<void> {
+  async live(steps: number, pollEvery: number): Promise<void> {
     this.#checkpoint();
     try {
-      const player = await Player.start(this.#subject, this.#setting, STAGE_OBJECTS);
-      this.#newborn(player);
+      const runner = await Runner.start(this.#subject, this.#setting, STAGE_OBJECTS);
+      this.#newborn(runner);
       const known = this.#findings.list.length;
       while (this.steps < steps && this.#findings.list.length === known) {
-        await this.#step(player);
-        if (this.steps % lookEvery === 0 || this.steps === steps) await this.#look(player);
+        await this.#step(runner);
+        if (this.steps % pollEvery === 0 || this.steps === steps) await this.#look(runner);
       }
-      await player.close();
+      await runner.close();
     } catch (error) {
       this.#findings.threw("the history", "IPv4", error, this.#happened);
     }
   }
 
-  async #step(player: Player): Promise<void> {
+  async #step(runner: Runner): Promise<void> {
     // Rule R-56: where the host may be no endpoint, it is none, whatever its addresses are at the time.
-    const mayServe = (name: string): boolean => player.abilities.capabilities.hostEndpoints === true || name !== STAGE_NODE;
+    const mayServe = (name: string): boolean => runner.abilities.capabilities.hostEndpoints === true || name !== STAGE_NODE;
     const clusterEvent = randomEvent(this.#random, SERVERS.filter(mayServe));
     this.steps++;
     this.#checkpoint(clusterEvent.say);
-    await this.#carryOut(player, clusterEvent);
-    if (this.#chance(0.04)) this.#setFault(player);
+    await this.#carryOut(runner, clusterEvent);
+    if (this.#chance(0.04)) this.#setFault(runner);
     const isTampered = this.#chance(0.015);
-    if (isTampered) this.#tamper(player);
-    if (this.#chance(0.006)) await this.#restart(player);
-    if (this.#chance(0.1)) await player.host.advance(Math.floor(this.#random() * 5000));
-    if (this.#chance(0.5)) await this.#sync(player);
-    if (this.#watchesFlows && !this.#isDisturbed && this.#chance(0.2)) this.#connect(player);
+    if (isTampered) this.#tamper(runner);
+    if (this.#chance(0.006)) await this.#restart(runner);
+    if (this.#chance(0.1)) await runner.host.advance(Math.floor(this.#random() * 5000));
+    if (this.#chance(0.5)) await this.#sync(runner);
+    if (this.#watchesFlows && !this.#isDisturbed && this.#chance(0.2)) this.#connect(runner);
     // What a foreign hand did is soon covered by changes.
-    if (isTampered && this.#chance(0.25)) await this.#look(player);
+    if (isTampered && this.#chance(0.25)) await this.#look(runner);
   }
 
-  async #carryOut(player: Player, { put = [], remove = [], hostAddresses }: ClusterEvent): Promise<void> {
-    for (const raw of put) player.put(raw);
-    for (const ref of remove) player.remove(ref);
+  async #carryOut(runner: Runner, { put = [], remove = [], hostAddresses }: ClusterEvent): Promise<void> {
+    for (const raw of put) runner.put(raw);
+    for (const ref of remove) runner.remove(ref);
     // What a node port answers on changes with these: what becomes of flows then is nobody's rule.
-    if ([...put, ...remove].some(({ kind }) => kind === "Node")) this.#inForce = undefined;
+    if ([...put, ...remove].some(({ kind }) => kind === "Node")) this.#active = undefined;
     if (hostAddresses === undefined) return;
     this.#hostAddresses = hostAddresses;
-    this.#inForce = undefined;
-    await player.setHostAddresses(hostAddresses);
+    this.#active = undefined;
+    await runner.setHostAddresses(hostAddresses);
   }
 
-  #setFault(player: Player): void {
+  #setFault(runner: Runner): void {
     const fault: Fault = { when: pickOne(["before", "during", "after"], this.#random), afterChanges: Math.floor(this.#random() * 3) };
-    player.host.setFault(fault);
+    runner.host.setFault(fault);
     this.#disturb(`fault ${fault.when} change ${fault.afterChanges}`);
     this.#dies = this.#chance(0.3);
     if (this.#dies) this.#happened.push("and the process dies of it");
   }
 
-  #tamper(player: Player): void {
-    this.#disturb(`foreign hand: ${player.host.tamper(this.#random) ?? "nothing"}`);
-    for (const life of player.processes) life.audit();
+  #tamper(runner: Runner): void {
+    this.#disturb(`foreign hand: ${runner.host.tamper(this.#random) ?? "nothing"}`);
+    for (const life of runner.processes) life.audit();
   }
 
-  async #restart(player: Player): Promise<void> {
+  async #restart(runner: Runner): Promise<void> {
     this.#happened.push("restart");
     // Where ending is a change of the host, it isn't the one that was to fail.
-    if (this.#subject.module.residence === "process") player.host.setFault(undefined);
-    await player.restart();
-    this.#newborn(player);
-    this.#inForce = undefined;
+    if (this.#subject.module.residence === "process") runner.host.setFault(undefined);
+    await runner.restart();
+    this.#newborn(runner);
+    this.#active = undefined;
   }
 
-  async #sync(player: Player): Promise<void> {
-    const before = this.#isDisturbed ? undefined : this.#inForce;
-    const flows = before === undefined ? [] : [...player.host.flows];
-    for (const { life, error } of await player.sync()) {
+  async #sync(runner: Runner): Promise<void> {
+    const before = this.#isDisturbed ? undefined : this.#active;
+    const flows = before === undefined ? [] : [...runner.host.flows];
+    for (const { life, error } of await runner.sync()) {
       if (this.#isDisturbed) continue;
       if (error !== undefined) this.#findings.threw("sync", life.family, error, this.#happened);
       for (const failure of life.notes.failures)
         if (failure.error !== error) this.#findings.threw(failure.call, life.family, failure.error, this.#happened);
     }
-    this.#drainNotes(player);
-    if (player.processes.some(({ isDead }) => isDead)) await this.#restart(player);
-    this.#inForce = this.#isDisturbed || !this.#watchesFlows ? undefined : player.world;
-    if (before !== undefined && this.#inForce !== undefined) this.#checkFlows(player, before, this.#inForce, flows);
+    this.#drainNotes(runner);
+    if (runner.processes.some(({ isDead }) => isDead)) await this.#restart(runner);
+    this.#active = this.#isDisturbed || !this.#watchesFlows ? undefined : runner.world;
+    if (before !== undefined && this.#active !== undefined) this.#checkFlows(runner, before, this.#active, flows);
   }
 
-  #drainNotes(player: Player): void {
-    for (const { notes, family } of player.processes) {
+  #drainNotes(runner: Runner): void {
+    for (const { notes, family } of runner.processes) {
       for (const name of new Set(notes.impure))
         this.#findings.add({ kind: "contract", family, what: name, expected: "one answer to one question", got: "two", details: [] });
       notes.clear();
     }
   }
 
-  #connect(player: Player): void {
-    const family = pickOne(player.processes, this.#random).family;
-    player.host.connect({ ...randomPacket(this.#random, family, player.objects), protocol: "UDP" }, this.#random);
+  #connect(runner: Runner): void {
+    const family = pickOne(runner.processes, this.#random).family;
+    runner.host.connect({ ...randomPacket(this.#random, family, runner.objects), protocol: "UDP" }, this.#random);
   }
 
-  #checkFlows(player: Player, before: OracleWorld, after: OracleWorld, flows: Player["host"]["flows"]): void {
+  #checkFlows(runner: Runner, before: OracleWorld, after: OracleWorld, flows: Runner["host"]["flows"]): void {
     for (const flow of flows) {
       const fate = flowFate(before, after, flow);
-      const isLeft = player.host.flows.some((one) => isEqual(one, flow));
-      const isAsked = fate === "keep" || player.abilities.capabilities.forgetsFlows === true;
+      const isLeft = runner.host.flows.some((one) => isEqual(one, flow));
+      const isAsked = fate === "keep" || runner.abilities.capabilities.forgetsFlows === true;
       if (fate === "either" || isLeft === (fate === "keep") || !isAsked) continue;
       this.#findings.add({
         kind: "flow",
@@ -182,11 +182,11 @@ export class HistoryRun {
   }
 
   /** Let everything come to rest, and compare it with a host that was synced once. */
-  async #look(player: Player): Promise<void> {
+  async #look(runner: Runner): Promise<void> {
     this.looks++;
-    player.host.setFault(undefined);
-    if (!(await this.#recover(player))) return;
-    for (const { life, put, removed, error } of await player.sync()) {
+    runner.host.setFault(undefined);
+    if (!(await this.#recover(runner))) return;
+    for (const { life, put, removed, error } of await runner.sync()) {
       if (error !== undefined) this.#findings.threw("a second sync", life.family, error, this.#happened);
       if (put + removed > 0)
         this.#findings.add({
@@ -198,39 +198,39 @@ export class HistoryRun {
           details: [...life.notes.deltas.map(deltaText), ...this.#happened],
         });
     }
-    this.#drainNotes(player);
-    await this.#compare(player);
+    this.#drainNotes(runner);
+    await this.#compare(runner);
     const packets = this.#looksAtPackets ? PACKETS : 0;
-    for (const { family } of player.processes) for (let count = 0; count < packets; count++) this.#ask(player, family);
+    for (const { family } of runner.processes) for (let count = 0; count < packets; count++) this.#ask(runner, family);
     this.#isDisturbed = false;
-    this.#inForce = this.#watchesFlows ? player.world : undefined;
+    this.#active = this.#watchesFlows ? runner.world : undefined;
   }
 
-  async #recover(player: Player): Promise<boolean> {
+  async #recover(runner: Runner): Promise<boolean> {
     let errors: readonly unknown[] = [];
     for (let tries = 0; tries < RECOVERY_SYNCS; tries++) {
-      errors = (await player.sync()).flatMap(({ error }) => (error === undefined ? [] : [error]));
-      this.#drainNotes(player);
-      if (player.processes.some(({ isDead }) => isDead)) await this.#restart(player);
+      errors = (await runner.sync()).flatMap(({ error }) => (error === undefined ? [] : [error]));
+      this.#drainNotes(runner);
+      if (runner.processes.some(({ isDead }) => isDead)) await this.#restart(runner);
       // The last of these waits is for what lingers.
-      await player.host.advance(REST_MS);
+      await runner.host.advance(REST_MS);
       if (errors.length === 0 && tries > 0) return true;
     }
     for (const error of errors.slice(0, 1)) this.#findings.threw("recovery", "IPv4", error, this.#happened);
     return errors.length === 0;
   }
 
-  async #compare(player: Player): Promise<void> {
-    const fresh = await Player.start(this.#subject, this.#setting, player.objects);
+  async #compare(runner: Runner): Promise<void> {
+    const fresh = await Runner.start(this.#subject, this.#setting, runner.objects);
     if (this.#hostAddresses !== undefined) await fresh.setHostAddresses(this.#hostAddresses);
     for (const { life, error } of await fresh.sync())
       if (error !== undefined) this.#findings.threw("a sync from nothing", life.family, error, this.#happened);
     await fresh.host.advance(REST_MS);
     await fresh.sync();
-    const details = differenceOf(fresh.host.own(), player.host.own());
-    const external = differenceOf(fresh.host.external(), player.host.external());
+    const details = differenceOf(fresh.host.own(), runner.host.own());
+    const external = differenceOf(fresh.host.external(), runner.host.external());
     await fresh.close();
-    const family = player.processes[0]?.family ?? "IPv4";
+    const family = runner.processes[0]?.family ?? "IPv4";
     const found = { family, got: `${details.length + external.length} differences`, details: [...details.slice(0, 8), ...this.#happened] };
     if (details.length > 0)
       this.#findings.add({ kind: "leftover", what: "what is in force", expected: "as after one sync from nothing", ...found });
@@ -238,15 +238,15 @@ export class HistoryRun {
       this.#findings.add({ kind: "cleanup", what: "what isn't the backend's", expected: "as it was", ...found, details: external });
   }
 
-  #ask(player: Player, family: "IPv4" | "IPv6"): void {
-    const packet = randomPacket(this.#random, family, player.objects);
+  #ask(runner: Runner, family: "IPv4" | "IPv6"): void {
+    const packet = randomPacket(this.#random, family, runner.objects);
     const { protocol, source, destination, port, link } = packet;
     // Who answers for addresses itself has them on the host, and no kernel lets a packet in that says it comes from one of its own.
-    if (player.abilities.capabilities.clientAddress !== true && link !== "" && placeNameOf(source) === source) return;
+    if (runner.abilities.capabilities.clientAddress !== true && link !== "" && placeNameOf(source) === source) return;
     // By now nobody is remembered.
-    const question = { packet, verdict: verdictOf(player.world, packet), remembered: undefined, isFixed: isFixed(player.world, packet) };
+    const question = { packet, verdict: verdictOf(runner.world, packet), remembered: undefined, isFixed: isFixed(runner.world, packet) };
     this.packets++;
-    for (const complaint of judgePacket(player.host, question, this.#random))
+    for (const complaint of judgePacket(runner.host, question, this.#random))
       this.#findings.add({
         ...complaint,
         family,
@@ -257,8 +257,8 @@ export class HistoryRun {
       });
   }
 
-  #newborn(player: Player): void {
-    for (const life of player.processes) {
+  #newborn(runner: Runner): void {
+    for (const life of runner.processes) {
       life.notes.asksTwice = this.#asksTwice;
       life.notes.onFailure = (): void => {
         if (!this.#dies) return;

@@ -8,7 +8,7 @@ import { verdictOf } from "./verdict-of.ts";
 export interface AffinityEntry {
   readonly key: string;
   /** Entries that have one of these in common may be one: of the same row and client, or of the same address and client. */
-  readonly kin: readonly string[];
+  readonly related: readonly string[];
   readonly seconds: number;
 }
 
@@ -40,8 +40,8 @@ function entryOf(world: OracleWorld, packet: Packet): AffinityEntry | undefined 
   const client = servedAt(world, scene.node, packet, sources) === "socket" ? `link ${packet.link}` : packet.source;
   const [ofRow, ofAddress] = [`${family} ${row.key} ${client}`, `${family} ${protocol} ${destination} ${port} ${client}`];
   const seconds = row.affinitySeconds;
-  if (world.variants.affinityScope === "row") return { key: ofRow, kin: [], seconds };
-  return { key: `${ofRow} ${destination} ${port}`, kin: [ofRow, ofAddress], seconds };
+  if (world.variants.affinityScope === "row") return { key: ofRow, related: [], seconds };
+  return { key: `${ofRow} ${destination} ${port}`, related: [ofRow, ofAddress], seconds };
 }
 
 /** Tell whether some packet to the row that answers this one may be sent to an endpoint (`ip:port`), by whatever way it comes. */

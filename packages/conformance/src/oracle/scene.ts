@@ -36,7 +36,7 @@ export interface Scene {
   /** External and load-balancer IPs that some row answers on. */
   readonly externalIPs: ReadonlySet<string>;
   /** The rule that leaves a load-balancer address without rules, if one does. */
-  leftAloneBy(address: string): string | undefined;
+  unchangedBy(address: string): string | undefined;
   endpointsOf(row: OracleRow): readonly OracleEndpoint[];
   poolsOf(row: OracleRow): Pools;
   /** Who may use the row's load-balancer IPs (rules ); undefined: everybody. */
@@ -74,7 +74,7 @@ function see(world: OracleWorld, family: IPFamily): Scene {
     externalIPs: new Set(
       [...byAddress].filter(([, owner]) => owner.kind !== "clusterIP" && !isLeftOut(owner)).map(([key]) => addressIn(key)),
     ),
-    leftAloneBy: (address) => ruleAgainst(address, world.objects, family, isStrict) ?? (isNotAllowed(address) ? "R-70" : undefined),
+    unchangedBy: (address) => ruleAgainst(address, world.objects, family, isStrict) ?? (isNotAllowed(address) ? "R-70" : undefined),
     endpointsOf,
     poolsOf: (row) => reachable(poolsOf(endpointsOf(row), node), node, capabilities),
     sourcesOf: (row) => allowedSources(row, node),

@@ -108,7 +108,7 @@ function verdictOnNobodys(world: OracleWorld, scene: Scene, packet: Packet): Ver
   if (scene.clusterIPs.has(packet.destination)) return { is: variants.undefinedClusterIPPort, because: ["R-47"] };
   if (scene.externalIPs.has(packet.destination)) return { is: variants.undefinedExternalPort, because: ["R-47"] };
   if (isIn(packet.destination, node.serviceRanges)) return { is: variants.unallocatedClusterIP, because: ["R-48", "R-62"] };
-  const rule = scene.leftAloneBy(packet.destination);
+  const rule = scene.unchangedBy(packet.destination);
   return { is: "pass", because: rule === undefined ? [] : [rule] };
 }
 

@@ -109,8 +109,8 @@ export function delegate(inner: AnyBackend): AnyBackend {
           forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> =>
             inner.forgetFlows?.(flows, signal) ?? Promise.resolve(0),
         }),
-    get tellsDrift(): boolean {
-      return inner.tellsDrift === true;
+    get reportsDrift(): boolean {
+      return inner.reportsDrift === true;
     },
     ...(inner.watch === undefined ? {} : { watch: (signal: AbortSignal) => inner.watch?.(signal) ?? noEvents() }),
     ...(inner.counts === undefined ? {} : { counts: (signal, isKnown) => inner.counts?.(signal, isKnown) ?? Promise.resolve(new Map()) }),

@@ -166,8 +166,8 @@ export class FamilyProcess {
   }
 
   /** Whether it says that its watch tells of what others do. */
-  get tellsDrift(): boolean {
-    return this.#inner.tellsDrift === true;
+  get reportsDrift(): boolean {
+    return this.#inner.reportsDrift === true;
   }
 
   /** What the backend's watch tells; nothing where it has none. */

@@ -13,7 +13,7 @@ import type { Subject } from "./subject.ts";
 import { watchTools } from "./watched-tools.ts";
 
 /** What a player is set up with. */
-export interface PlayerOptions {
+export interface RunnerOptions {
   readonly settings: NodeSettings;
   /** Addresses of the host besides those of the stage. */
   readonly hostAddresses?: Readonly<Record<IPFamily, readonly string[]>>;
@@ -29,7 +29,7 @@ export interface PlayerOptions {
 const WAIT_IN_SYNC_MS = 100;
 
 /** A host with a backend's processes on it, one per family, and the API objects they are told of. */
-export class Player {
+export class Runner {
   readonly host: FakeHost;
   /** Called whenever the host's tool has done something for the processes. */
   onToolCall: (() => void) | undefined;
@@ -39,7 +39,7 @@ export class Player {
   /** What the processes get of the host. */
   readonly #hostWorld: World;
   readonly #subject: Subject;
-  readonly #options: PlayerOptions;
+  readonly #options: RunnerOptions;
   readonly #objects = new Map<string, RawObject>();
   /** Every Service ever heard of, by name: probes may name one that is gone. */
   readonly #services = new Map<string, RawObject>();
@@ -53,7 +53,7 @@ export class Player {
   #hostAddresses: Readonly<Record<IPFamily, readonly string[]>>;
   #world: OracleWorld | undefined;
 
-  private constructor(subject: Subject, options: PlayerOptions) {
+  private constructor(subject: Subject, options: RunnerOptions) {
     this.#abilities = abilitiesOf(subject.module);
     this.#subject = subject;
     this.#options = options;
@@ -66,18 +66,18 @@ export class Player {
   }
 
   /** Find out what a backend can do on a host of its own, where nothing else is done. @throws whatever the module throws. */
-  static async abilitiesOf(subject: Subject, options: PlayerOptions): Promise<Abilities> {
-    const player = new Player(subject, options);
-    await player.#probe();
-    return player.#abilities;
+  static async abilitiesOf(subject: Subject, options: RunnerOptions): Promise<Abilities> {
+    const runner = new Runner(subject, options);
+    await runner.#probe();
+    return runner.#abilities;
   }
 
   /** Set the stage and start the processes; nothing is synced yet. @throws whatever the module throws. */
-  static async start(subject: Subject, options: PlayerOptions, objects: Iterable<RawObject>): Promise<Player> {
-    const player = new Player(subject, options);
-    for (const raw of objects) player.put(raw);
-    await player.#startProcesses();
-    return player;
+  static async start(subject: Subject, options: RunnerOptions, objects: Iterable<RawObject>): Promise<Runner> {
+    const runner = new Runner(subject, options);
+    for (const raw of objects) runner.put(raw);
+    await runner.#startProcesses();
+    return runner;
   }
 
   get processes(): readonly FamilyProcess[] {

@@ -70,7 +70,7 @@ export function watchBackend(inner: Backend<unknown, KernelObject, unknown>, not
       const { deferred = new Set<string>() } = outcome;
       if (deferred.size === 0 || planned === undefined) return outcome;
       const observed = await noted("observe", () => inner.observe(signal));
-      notes.untrue.push(...inForce(planned, deferred, observed));
+      notes.untrue.push(...active(planned, deferred, observed));
       return outcome;
     },
     ...(inner.forgetFlows === undefined
@@ -96,7 +96,7 @@ function stillLingering(
 }
 
 /** Objects that should be as they were and are as they were to be. */
-function inForce(
+function active(
   { put, remove }: Delta<KernelObject>,
   deferred: ReadonlySet<string>,
   observed: Observed<KernelObject> | undefined,

@@ -1,6 +1,6 @@
 import type { Scenario } from "../play/scenario.ts";
 import { addressesOf, refs, service, slices } from "../play/short.ts";
-import { ANYBODY, asks, asksUnmasked, NODE1, nodePortOf } from "./probes.ts";
+import { EVERY_CLIENT, asks, asksUnmasked, NODE1, nodePortOf } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;
 const WEB = service("web", { number: 1, ways: WAYS });
@@ -66,13 +66,13 @@ export const ADDRESSES: readonly Scenario[] = [
       {
         say: "its address is ours to serve",
         put: [service("web", { number: 1, ways: WAYS, ipMode: "VIP" }), ...slices("web", ["pod-1-1"])],
-        probes: asks(ANYBODY, "web loadBalancerIP", "pod-1-1 saw node1"),
+        probes: asks(EVERY_CLIENT, "web loadBalancerIP", "pod-1-1 saw node1"),
       },
       {
         say: "it becomes the load balancer's",
         put: [service("web", { number: 1, ways: WAYS, ipMode: "Proxy" })],
         probes: [
-          ...asks(ANYBODY, "web loadBalancerIP", "untouched"),
+          ...asks(EVERY_CLIENT, "web loadBalancerIP", "untouched"),
           ...asks("client1", ["web clusterIP", "web nodePort@node1", "web externalIP"], "pod-1-1 saw node1"),
         ],
       },
@@ -82,7 +82,7 @@ export const ADDRESSES: readonly Scenario[] = [
         put: [{ ...WEB, status: { loadBalancer: { ingress: [{ hostname: "lb.example.org" }] } } }, ...slices("web", ["pod-1-1"])],
         probes: asks("client1 pod-1-3", addressesOf(1, "loadBalancerIP"), "untouched", { port: 80 }),
       },
-      { say: "it has an address again", put: [WEB], probes: asks(ANYBODY, "web loadBalancerIP", "pod-1-1 saw node1") },
+      { say: "it has an address again", put: [WEB], probes: asks(EVERY_CLIENT, "web loadBalancerIP", "pod-1-1 saw node1") },
     ],
   },
   {

@@ -1,6 +1,6 @@
 import type { Scenario } from "../play/scenario.ts";
 import { addressesOf, refs, service, servicePorts, sliceRefs, slices } from "../play/short.ts";
-import { ANYBODY, asks, asksUnmasked, EVERY_WAY, OUTSIDE_WAYS } from "./probes.ts";
+import { EVERY_CLIENT, asks, asksUnmasked, EVERY_WAY, OUTSIDE_WAYS } from "./probes.ts";
 
 const THREE = "pod-1-1 pod-1-2 pod-2-1";
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;
@@ -51,15 +51,15 @@ export const CLUSTER_IPS: readonly Scenario[] = [
           ...asks("pod-1-3", "web clusterIP", "pod-1-1 saw pod-1-3"),
           ...asks("pod-1-1", "web clusterIP", "pod-1-1 saw node1"),
           ...asks("node1 client1", "web clusterIP", "pod-1-1 saw node1"),
-          ...asks(ANYBODY, OUTSIDE_WAYS, "pod-1-1 pod-2-1 saw node1"),
+          ...asks(EVERY_CLIENT, OUTSIDE_WAYS, "pod-1-1 pod-2-1 saw node1"),
         ],
       },
       {
         say: "the endpoint here goes",
         put: slices("web", ["pod-2-1"]),
-        probes: [...asks(ANYBODY, "web clusterIP", "dropped"), ...asks(ANYBODY, OUTSIDE_WAYS, "pod-2-1 saw node1")],
+        probes: [...asks(EVERY_CLIENT, "web clusterIP", "dropped"), ...asks(EVERY_CLIENT, OUTSIDE_WAYS, "pod-2-1 saw node1")],
       },
-      { say: "the last one goes", put: slices("web", []), probes: asks(ANYBODY, EVERY_WAY, "refused") },
+      { say: "the last one goes", put: slices("web", []), probes: asks(EVERY_CLIENT, EVERY_WAY, "refused") },
       {
         say: "one comes here",
         put: slices("web", ["pod-1-2"]),
@@ -127,7 +127,7 @@ export const CLUSTER_IPS: readonly Scenario[] = [
         say: "a service on port 80",
         put: [service("web", { number: 1, ways: ["externalIP", "loadBalancerIP"] }), ...slices("web", ["pod-1-1"])],
         probes: [
-          ...asks(ANYBODY, "web clusterIP", "refused", { port: 81 }),
+          ...asks(EVERY_CLIENT, "web clusterIP", "refused", { port: 81 }),
           ...asks("client1", ["web externalIP", "web loadBalancerIP"], "untouched", { port: 81 }),
           ...asks("pod-1-3", "web clusterIP", "pod-1-1 saw pod-1-3"),
         ],
@@ -135,13 +135,16 @@ export const CLUSTER_IPS: readonly Scenario[] = [
       {
         say: "port 81 is added",
         put: [service("web", { number: 1, spec: { ports: servicePorts({ name: "a", port: 80 }, { name: "b", port: 81 }) } })],
-        probes: [...asks(ANYBODY, "web clusterIP", "refused", { port: 81 }), ...asks(ANYBODY, "web clusterIP", "refused", { port: 82 })],
+        probes: [
+          ...asks(EVERY_CLIENT, "web clusterIP", "refused", { port: 81 }),
+          ...asks(EVERY_CLIENT, "web clusterIP", "refused", { port: 82 }),
+        ],
       },
       {
         say: "without endpoints",
         put: [service("web", { number: 1 })],
         remove: sliceRefs("web"),
-        probes: asks(ANYBODY, "web clusterIP", "refused", { port: 81 }),
+        probes: asks(EVERY_CLIENT, "web clusterIP", "refused", { port: 81 }),
       },
     ],
   },
@@ -160,7 +163,7 @@ export const CLUSTER_IPS: readonly Scenario[] = [
               ports: protocols.map((protocol) => ({ name: `x-${protocol.toLowerCase()}`, protocol, port: 8080 })),
             }),
           ],
-          probes: asks(ANYBODY, "web clusterIP", "refused"),
+          probes: asks(EVERY_CLIENT, "web clusterIP", "refused"),
         },
         {
           say: `${other} is added`,
@@ -174,16 +177,16 @@ export const CLUSTER_IPS: readonly Scenario[] = [
     name: "a service address nobody has is dropped",
     rules: ["R-48", "R-62", "R-54"],
     steps: [
-      { say: "no service at all", probes: asks(ANYBODY, addressesOf(9, "clusterIP"), "dropped", { port: 80 }) },
+      { say: "no service at all", probes: asks(EVERY_CLIENT, addressesOf(9, "clusterIP"), "dropped", { port: 80 }) },
       {
         say: "one is there",
         put: [service("web", { number: 9 }), ...slices("web", ["pod-1-1"])],
         probes: [
           ...asks("pod-1-3", addressesOf(9, "clusterIP"), "pod-1-1 saw pod-1-3", { port: 80 }),
-          ...asks(ANYBODY, addressesOf(10, "clusterIP"), "dropped", { port: 80 }),
+          ...asks(EVERY_CLIENT, addressesOf(10, "clusterIP"), "dropped", { port: 80 }),
         ],
       },
-      { say: "and gone", remove: refs("web"), probes: asks(ANYBODY, addressesOf(9, "clusterIP"), "dropped", { port: 80 }) },
+      { say: "and gone", remove: refs("web"), probes: asks(EVERY_CLIENT, addressesOf(9, "clusterIP"), "dropped", { port: 80 }) },
     ],
   },
   {

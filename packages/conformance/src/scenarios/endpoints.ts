@@ -1,7 +1,7 @@
 import type { RawObject } from "@turnout/core/testing";
 import type { Scenario } from "../play/scenario.ts";
 import { refs, service, servicePorts, slicePorts, sliceRefs, slices } from "../play/short.ts";
-import { ANYBODY, asks, asksUnmasked, EVERY_WAY } from "./probes.ts";
+import { EVERY_CLIENT, asks, asksUnmasked, EVERY_WAY } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;
 const WEB = service("web", { number: 1, ways: WAYS });
@@ -82,7 +82,7 @@ export const ENDPOINTS: readonly Scenario[] = [
         put: slices("web", []),
         probes: asks("client1", "web clusterIP", "pod-1-2 pod-2-1 saw node1"),
       },
-      { say: "both are gone", remove: [...sliceRefs("web"), ...sliceRefs("web", "2")], probes: asks(ANYBODY, EVERY_WAY, "refused") },
+      { say: "both are gone", remove: [...sliceRefs("web"), ...sliceRefs("web", "2")], probes: asks(EVERY_CLIENT, EVERY_WAY, "refused") },
     ],
   },
   {
@@ -132,9 +132,9 @@ export const ENDPOINTS: readonly Scenario[] = [
       {
         say: "no ports",
         put: [WEB, ...slices("web", ["pod-1-1"], "1", { ports: [] })],
-        probes: asks(ANYBODY, EVERY_WAY, "refused"),
+        probes: asks(EVERY_CLIENT, EVERY_WAY, "refused"),
       },
-      { say: "null for ports", put: slices("web", ["pod-1-1"], "1", { ports: null }), probes: asks(ANYBODY, EVERY_WAY, "refused") },
+      { say: "null for ports", put: slices("web", ["pod-1-1"], "1", { ports: null }), probes: asks(EVERY_CLIENT, EVERY_WAY, "refused") },
       {
         say: "ports without numbers, and without names",
         put: slices("web", ["pod-1-1"], "1", {
@@ -145,7 +145,7 @@ export const ENDPOINTS: readonly Scenario[] = [
             { name: null, protocol, port: 8080 },
           ]),
         }),
-        probes: asks(ANYBODY, EVERY_WAY, "refused"),
+        probes: asks(EVERY_CLIENT, EVERY_WAY, "refused"),
       },
       { say: "a good slice beside it", put: slices("web", ["pod-2-1"], "2"), probes: asks("client1", EVERY_WAY, "pod-2-1 saw node1") },
     ],

@@ -1,6 +1,6 @@
 import type { Scenario } from "../play/scenario.ts";
 import { addressesOf, service, slices } from "../play/short.ts";
-import { ANYBODY, asks, EVERY_WAY, OUTSIDE_WAYS } from "./probes.ts";
+import { EVERY_CLIENT, asks, EVERY_WAY, OUTSIDE_WAYS } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;
 const LOCAL = service("web", { number: 1, ways: WAYS, spec: { externalTrafficPolicy: "Local" } });
@@ -19,9 +19,9 @@ export const EXTERNAL: readonly Scenario[] = [
         put: [CLUSTER, ...slices("web", ["pod-1-1", "pod-2-1"])],
         probes: asks(`pod-1-1 pod-1-3 node1 client1 client2`, OUTSIDE_WAYS, "pod-1-1 pod-2-1 saw node1"),
       },
-      { say: "only elsewhere", put: slices("web", ["pod-2-1"]), probes: asks(ANYBODY, OUTSIDE_WAYS, "pod-2-1 saw node1") },
-      { say: "only here", put: slices("web", ["pod-1-1"]), probes: asks(`pod-1-1 ${ANYBODY}`, OUTSIDE_WAYS, "pod-1-1 saw node1") },
-      { say: "nowhere", put: slices("web", []), probes: asks(ANYBODY, EVERY_WAY, "refused") },
+      { say: "only elsewhere", put: slices("web", ["pod-2-1"]), probes: asks(EVERY_CLIENT, OUTSIDE_WAYS, "pod-2-1 saw node1") },
+      { say: "only here", put: slices("web", ["pod-1-1"]), probes: asks(`pod-1-1 ${EVERY_CLIENT}`, OUTSIDE_WAYS, "pod-1-1 saw node1") },
+      { say: "nowhere", put: slices("web", []), probes: asks(EVERY_CLIENT, EVERY_WAY, "refused") },
     ],
   },
   {
@@ -62,7 +62,7 @@ export const EXTERNAL: readonly Scenario[] = [
           ...asks("client1", "web clusterIP", "pod-2-1 pod-2-2 saw node1"),
         ],
       },
-      { say: "nowhere", put: slices("web", []), probes: asks(ANYBODY, EVERY_WAY, "refused") },
+      { say: "nowhere", put: slices("web", []), probes: asks(EVERY_CLIENT, EVERY_WAY, "refused") },
       { say: "here again", put: slices("web", ["pod-1-2"]), probes: asks("client1", OUTSIDE_WAYS, "pod-1-2 saw client1") },
     ],
   },
@@ -125,7 +125,7 @@ export const EXTERNAL: readonly Scenario[] = [
         say: "only elsewhere",
         put: [BOTH_LOCAL, ...slices("web", ["pod-2-1"])],
         probes: [
-          ...asks(ANYBODY, "web clusterIP", "dropped"),
+          ...asks(EVERY_CLIENT, "web clusterIP", "dropped"),
           ...asks("client1", OUTSIDE_WAYS, "dropped"),
           ...asks("pod-1-3", OUTSIDE_WAYS, "pod-2-1 saw pod-1-3"),
           ...asks("node1", OUTSIDE_WAYS, "pod-2-1 saw node1"),

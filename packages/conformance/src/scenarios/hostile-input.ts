@@ -3,7 +3,7 @@ import type { RawObject } from "@turnout/core/testing";
 import type { Scenario } from "../play/scenario.ts";
 import { addressesOf, refs, service, servicePorts, slicePorts, slices } from "../play/short.ts";
 import { FORBIDDEN, GOOD, NONSENSE } from "./nonsense.ts";
-import { ANYBODY, asks, asksUnmasked, EVERY_WAY, NODE1 } from "./probes.ts";
+import { EVERY_CLIENT, asks, asksUnmasked, EVERY_WAY, NODE1 } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;
 const WEB = service("web", { number: 1, ways: WAYS });
@@ -157,7 +157,7 @@ export const HOSTILE_INPUT: readonly Scenario[] = [
         put: [service("web", { number: 1, spec: { clusterIP: "127.0.0.1", clusterIPs: ["127.0.0.1", "::1"] } })],
         probes: [
           ...asks("node1", { IPv4: "127.0.0.1", IPv6: "::1" }, "untouched", { port: 80 }),
-          ...asks(ANYBODY, addressesOf(1, "clusterIP"), "dropped", { port: 80 }),
+          ...asks(EVERY_CLIENT, addressesOf(1, "clusterIP"), "dropped", { port: 80 }),
         ],
       },
     ],
@@ -171,8 +171,8 @@ export const HOSTILE_INPUT: readonly Scenario[] = [
         say: "forbidden addresses as external ones",
         put: [service("web", { number: 1, spec: { externalIPs: FORBIDDEN } }), ...slices("web", ["pod-1-1"])],
         probes: [
-          ...asks(ANYBODY, { IPv4: "169.254.169.254", IPv6: "fe80::1" }, "untouched", { port: 80 }),
-          ...asks(ANYBODY, { IPv4: "224.0.0.1", IPv6: "ff02::1" }, "untouched", { port: 80 }),
+          ...asks(EVERY_CLIENT, { IPv4: "169.254.169.254", IPv6: "fe80::1" }, "untouched", { port: 80 }),
+          ...asks(EVERY_CLIENT, { IPv4: "224.0.0.1", IPv6: "ff02::1" }, "untouched", { port: 80 }),
         ],
       },
     ],
@@ -186,7 +186,7 @@ export const HOSTILE_INPUT: readonly Scenario[] = [
       {
         say: "it is wrecked itself",
         put: [service("web", { number: 1, ways: WAYS, spec: { type: "Portal" } })],
-        probes: asks(ANYBODY, addressesOf(1, "clusterIP"), "dropped", { port: 80 }),
+        probes: asks(EVERY_CLIENT, addressesOf(1, "clusterIP"), "dropped", { port: 80 }),
       },
       { say: "and mended", put: [WEB, ...slices("web", ["pod-1-1"])], probes: GOOD },
     ],
@@ -251,7 +251,7 @@ export const HOSTILE_INPUT: readonly Scenario[] = [
           ...slices("web", ["pod-1-1"]),
           rawServiceCIDR("nonsense", [...NONSENSE.filter((entry) => entry !== "10.96.0.1/32"), "0.0.0.0/33", "10.0.0.0/-1"]),
         ],
-        probes: [...GOOD, ...asks(ANYBODY, addressesOf(9, "clusterIP"), "dropped", { port: 80 })],
+        probes: [...GOOD, ...asks(EVERY_CLIENT, addressesOf(9, "clusterIP"), "dropped", { port: 80 })],
       },
       { say: "it goes", remove: [{ kind: "ServiceCIDR", namespace: "", name: "nonsense" }], probes: GOOD },
     ],

@@ -2,7 +2,7 @@ import type { RawObject } from "@turnout/core/testing";
 import type { Scenario } from "../play/scenario.ts";
 import { service, slices } from "../play/short.ts";
 import { FORBIDDEN, GOOD, NONSENSE } from "./nonsense.ts";
-import { ANYBODY, asks, EVERY_WAY } from "./probes.ts";
+import { EVERY_CLIENT, asks, EVERY_WAY } from "./probes.ts";
 
 const WEB = service("web", { number: 1, ways: ["nodePort", "externalIP", "loadBalancerIP"] });
 const PROTOCOLS = ["TCP", "UDP", "SCTP"] as const;
@@ -93,7 +93,7 @@ export const HOSTILE_SLICES: readonly Scenario[] = [
           ...slice,
           metadata: { namespace: "kit", name: (slice["metadata"] as RawObject)["name"] },
         })),
-        probes: asks(ANYBODY, EVERY_WAY, "refused"),
+        probes: asks(EVERY_CLIENT, EVERY_WAY, "refused"),
       },
       { say: "and have it again", put: slices("web", ["pod-1-1"]), probes: GOOD },
     ],

@@ -1,6 +1,6 @@
 import type { Scenario } from "../play/scenario.ts";
 import { addressesOf, refs, service, servicePorts, slicePorts, sliceRefs, slices } from "../play/short.ts";
-import { ANYBODY, asks, asksUnmasked, EVERY_WAY, NODE1, nodePortOf, OUTSIDE_WAYS } from "./probes.ts";
+import { EVERY_CLIENT, asks, asksUnmasked, EVERY_WAY, NODE1, nodePortOf, OUTSIDE_WAYS } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;
 const WEB = service("web", { number: 1, ways: WAYS });
@@ -23,7 +23,7 @@ export const LIFECYCLE: readonly Scenario[] = [
         say: "the first one goes",
         remove: refs("web"),
         probes: [
-          ...asks(ANYBODY, addressesOf(1, "clusterIP"), "dropped", { port: 80 }),
+          ...asks(EVERY_CLIENT, addressesOf(1, "clusterIP"), "dropped", { port: 80 }),
           ...asks("client1", NODE1, "untouched", { port: nodePortOf(1) }),
           ...asks("client1", [addressesOf(1, "externalIP"), addressesOf(1, "loadBalancerIP")], "untouched", { port: 80 }),
           ...asks("client1", ["api clusterIP", "api nodePort@node1", "api externalIP"], "pod-1-2 pod-2-1 saw node1"),
@@ -40,7 +40,7 @@ export const LIFECYCLE: readonly Scenario[] = [
       {
         say: "all go",
         remove: [...refs("api"), ...refs("shop")],
-        probes: [2, 3].flatMap((number) => asks(ANYBODY, addressesOf(number, "clusterIP"), "dropped", { port: 80 })),
+        probes: [2, 3].flatMap((number) => asks(EVERY_CLIENT, addressesOf(number, "clusterIP"), "dropped", { port: 80 })),
       },
     ],
   },
@@ -143,7 +143,11 @@ export const LIFECYCLE: readonly Scenario[] = [
         ],
         probes: [80, 81].flatMap((port) => asks("client1", ["web clusterIP", "web loadBalancerIP"], "pod-1-1 pod-2-1 saw node1", { port })),
       },
-      { say: "no endpoints", put: slices("web", [], "1", { ports: slicePorts(["a", "b"]) }), probes: asks(ANYBODY, EVERY_WAY, "refused") },
+      {
+        say: "no endpoints",
+        put: slices("web", [], "1", { ports: slicePorts(["a", "b"]) }),
+        probes: asks(EVERY_CLIENT, EVERY_WAY, "refused"),
+      },
       {
         say: "endpoints are back, and it is a ClusterIP service",
         put: [service("web", { number: 1 }), ...slices("web", ["pod-1-2"])],
@@ -211,7 +215,7 @@ export const LIFECYCLE: readonly Scenario[] = [
         restart: true,
         remove: [...refs("web"), ...refs("empty")],
         probes: [
-          ...[1, 2].flatMap((number) => asks(ANYBODY, addressesOf(number, "clusterIP"), "dropped", { port: 80 })),
+          ...[1, 2].flatMap((number) => asks(EVERY_CLIENT, addressesOf(number, "clusterIP"), "dropped", { port: 80 })),
           ...asks("client1", NODE1, "untouched", { port: nodePortOf(1) }),
         ],
       },
@@ -228,12 +232,12 @@ export const LIFECYCLE: readonly Scenario[] = [
     rules: ["R-23", "R-29", "R-57"],
     steps: [
       { say: "a service", put: [WEB, ...slices("web", ["pod-1-1"])], probes: asks("client1", EVERY_WAY, "pod-1-1 saw node1") },
-      { say: "its slices are deleted", remove: sliceRefs("web"), probes: asks(ANYBODY, EVERY_WAY, "refused") },
+      { say: "its slices are deleted", remove: sliceRefs("web"), probes: asks(EVERY_CLIENT, EVERY_WAY, "refused") },
       { say: "they are back", put: slices("web", ["pod-2-1"]), probes: asks("client1", EVERY_WAY, "pod-2-1 saw node1") },
       {
         say: "all pods are evicted",
         put: slices("web", [{ on: "pod-2-1", ready: false, serving: false, terminating: true }]),
-        probes: asks(ANYBODY, EVERY_WAY, "refused"),
+        probes: asks(EVERY_CLIENT, EVERY_WAY, "refused"),
       },
       { say: "others take their place", put: slices("web", ["pod-1-2"]), probes: asks("client1", EVERY_WAY, "pod-1-2 saw node1") },
     ],

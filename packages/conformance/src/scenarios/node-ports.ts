@@ -1,7 +1,7 @@
 import { rawNode } from "@turnout/core/testing";
 import type { Scenario } from "../play/scenario.ts";
 import { service, slices } from "../play/short.ts";
-import { ANYBODY, asks, NODE1, nodePortOf } from "./probes.ts";
+import { EVERY_CLIENT, asks, NODE1, nodePortOf } from "./probes.ts";
 
 const WEB = service("web", { number: 1, ways: ["nodePort"] });
 const LOOPBACK = { IPv4: "127.0.0.1", IPv6: "::1" };
@@ -37,8 +37,8 @@ export const NODE_PORTS: readonly Scenario[] = [
         say: "a NodePort service",
         put: [WEB, ...slices("web", ["pod-1-1", "pod-2-1"])],
         probes: [
-          ...asks(ANYBODY, NODE1, first, { port }),
-          ...asks(ANYBODY, SECOND, second, { port }),
+          ...asks(EVERY_CLIENT, NODE1, first, { port }),
+          ...asks(EVERY_CLIENT, SECOND, second, { port }),
           ...asks("node1", LOOPBACK, "untouched", { port }),
         ],
       },
@@ -46,8 +46,8 @@ export const NODE_PORTS: readonly Scenario[] = [
         say: "without endpoints",
         put: slices("web", []),
         probes: [
-          ...asks(ANYBODY, NODE1, first === served ? "refused" : first, { port }),
-          ...asks(ANYBODY, SECOND, second === served ? "refused" : second, { port }),
+          ...asks(EVERY_CLIENT, NODE1, first === served ? "refused" : first, { port }),
+          ...asks(EVERY_CLIENT, SECOND, second === served ? "refused" : second, { port }),
         ],
       },
       {
@@ -123,7 +123,7 @@ export const NODE_PORTS: readonly Scenario[] = [
         {
           say: "a NodePort service",
           put: [WEB, ...slices("web", ["pod-1-1", "pod-2-1"])],
-          probes: asks(ANYBODY, "web nodePort@node1", served),
+          probes: asks(EVERY_CLIENT, "web nodePort@node1", served),
         },
       ],
     };
@@ -149,12 +149,12 @@ export const NODE_PORTS: readonly Scenario[] = [
       {
         say: "a NodePort service",
         put: [WEB, ...slices("web", ["pod-1-1", "pod-2-1"])],
-        probes: [...asks(ANYBODY, "web nodePort@node1", served), ...asks("node1", LOOPBACK, "untouched", { port })],
+        probes: [...asks(EVERY_CLIENT, "web nodePort@node1", served), ...asks("node1", LOOPBACK, "untouched", { port })],
       },
       {
         say: "without endpoints",
         put: slices("web", []),
-        probes: [...asks(ANYBODY, "web nodePort@node1", "refused"), ...asks("node1", LOOPBACK, "untouched", { port })],
+        probes: [...asks(EVERY_CLIENT, "web nodePort@node1", "refused"), ...asks("node1", LOOPBACK, "untouched", { port })],
       },
     ],
   },
@@ -172,7 +172,7 @@ export const NODE_PORTS: readonly Scenario[] = [
           WEB,
           ...slices("web", ["pod-1-1", "pod-2-1"]),
         ],
-        probes: asks(ANYBODY, NODE1, served, { port }),
+        probes: asks(EVERY_CLIENT, NODE1, served, { port }),
       },
     ],
   },

@@ -3,7 +3,7 @@ import type { RawObject } from "@turnout/core/testing";
 import type { Scenario } from "../play/scenario.ts";
 import { addressesOf, service, slices } from "../play/short.ts";
 import { STAGE_OBJECTS } from "../play/stage.ts";
-import { ANYBODY, asks, asksUnmasked, EVERY_WAY, OUTSIDE_WAYS } from "./probes.ts";
+import { EVERY_CLIENT, asks, asksUnmasked, EVERY_WAY, OUTSIDE_WAYS } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;
 const LOCAL = service("web", { number: 1, ways: WAYS, spec: { externalTrafficPolicy: "Local" } });
@@ -111,11 +111,11 @@ export const NODE_FACTS: readonly Scenario[] = [
         remove: [{ kind: "ServiceCIDR", namespace: "", name: "kubernetes" }],
         probes: [
           ...asks("pod-1-3 node1", addressesOf(9, "clusterIP"), "untouched", { port: 80 }),
-          ...asks(ANYBODY, "web clusterIP", "refused", { port: 81 }),
+          ...asks(EVERY_CLIENT, "web clusterIP", "refused", { port: 81 }),
           ...asks("client1", EVERY_WAY, "pod-1-1 saw node1"),
         ],
       },
-      { say: "they are known again", put: KUBERNETES, probes: asks(ANYBODY, addressesOf(9, "clusterIP"), "dropped", { port: 80 }) },
+      { say: "they are known again", put: KUBERNETES, probes: asks(EVERY_CLIENT, addressesOf(9, "clusterIP"), "dropped", { port: 80 }) },
     ],
   },
 ];

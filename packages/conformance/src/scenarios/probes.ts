@@ -11,7 +11,7 @@ export const OUTSIDE_WAYS: readonly string[] = ["web nodePort@node1", "web exter
 export const EVERY_WAY: readonly string[] = ["web clusterIP", ...OUTSIDE_WAYS];
 
 /** Places of all kinds whose packets reach node1 in the laboratory too, whatever they ask for. */
-export const ANYBODY = "pod-1-3 node1 client1";
+export const EVERY_CLIENT = "pod-1-3 node1 client1";
 
 /** Write the probe of every one of some places (their names, by blanks) to every one of some addresses, all of which see the same. */
 export function asks(from: string, to: Probe["to"] | readonly Probe["to"][], sees: string, extras: ProbeExtras = {}): readonly Probe[] {

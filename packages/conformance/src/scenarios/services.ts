@@ -1,7 +1,7 @@
 import type { RawObject } from "@turnout/core/testing";
 import type { Scenario } from "../play/scenario.ts";
 import { addressesOf, service, servicePorts, slicePorts, slices } from "../play/short.ts";
-import { ANYBODY, asks, asksUnmasked, EVERY_WAY, NODE1, nodePortOf } from "./probes.ts";
+import { EVERY_CLIENT, asks, asksUnmasked, EVERY_WAY, NODE1, nodePortOf } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;
 const WEB = service("web", { number: 1, ways: WAYS });
@@ -24,7 +24,7 @@ function labelled(label: string, value: string): RawObject {
 
 /** Nothing of the Service with all ways is in force. */
 const NOTHING = [
-  ...asks(ANYBODY, FIRST, "dropped", { port: 80 }),
+  ...asks(EVERY_CLIENT, FIRST, "dropped", { port: 80 }),
   ...asks("client1", [addressesOf(1, "externalIP"), addressesOf(1, "loadBalancerIP")], "untouched", { port: 80 }),
   ...asks("client1", NODE1, "untouched", { port: nodePortOf(1) }),
 ];
@@ -195,7 +195,7 @@ export const SERVICES: readonly Scenario[] = [
       {
         say: "its slices are headless, by an empty label",
         put: slices("web", ["pod-1-1"]).map((slice) => withLabel(slice, "service.kubernetes.io/headless", "")),
-        probes: asks(ANYBODY, EVERY_WAY, "refused"),
+        probes: asks(EVERY_CLIENT, EVERY_WAY, "refused"),
       },
       {
         say: "it has their label, and they have its: neither says anything there",

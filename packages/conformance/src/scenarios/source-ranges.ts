@@ -1,7 +1,7 @@
 import type { RawObject } from "@turnout/core/testing";
 import type { Scenario } from "../play/scenario.ts";
 import { addressesOf, refs, service, slices } from "../play/short.ts";
-import { ANYBODY, asks, asksUnmasked } from "./probes.ts";
+import { EVERY_CLIENT, asks, asksUnmasked } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;
 const OTHER_WAYS = ["web clusterIP", "web nodePort@node1", "web externalIP"];
@@ -322,7 +322,7 @@ export const SOURCE_RANGES: readonly Scenario[] = [
       {
         say: "without endpoints",
         put: slices("web", []),
-        probes: [...asks("node1", "web loadBalancerIP", "refused"), ...asks(ANYBODY, "web externalIP", "refused")],
+        probes: [...asks("node1", "web loadBalancerIP", "refused"), ...asks(EVERY_CLIENT, "web externalIP", "refused")],
       },
     ],
   },

@@ -1,7 +1,7 @@
 import type { Scenario } from "../play/scenario.ts";
 import { refs, service, slices } from "../play/short.ts";
 import type { EndpointOn } from "../play/short.ts";
-import { ANYBODY, asks, EVERY_WAY, OUTSIDE_WAYS } from "./probes.ts";
+import { EVERY_CLIENT, asks, EVERY_WAY, OUTSIDE_WAYS } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;
 const BOTH_LOCAL = { internalTrafficPolicy: "Local", externalTrafficPolicy: "Local" };
@@ -71,7 +71,7 @@ export const TERMINATING: readonly Scenario[] = [
           ...asks("client1", OUTSIDE_WAYS, "pod-1-1 pod-2-1 saw node1"),
         ],
       },
-      { say: "both are gone", put: slices("web", []), probes: asks(ANYBODY, EVERY_WAY, "refused") },
+      { say: "both are gone", put: slices("web", []), probes: asks(EVERY_CLIENT, EVERY_WAY, "refused") },
     ],
   },
   {
@@ -115,12 +115,12 @@ export const TERMINATING: readonly Scenario[] = [
         say: "only one that leaves elsewhere",
         put: slices("web", [{ on: "pod-1-1", ready: false, serving: false, terminating: true }, leaving("pod-2-1")]),
         probes: [
-          ...asks(ANYBODY, "web clusterIP", "dropped"),
+          ...asks(EVERY_CLIENT, "web clusterIP", "dropped"),
           ...asks("client1", OUTSIDE_WAYS, "dropped"),
           ...asks("pod-1-3", OUTSIDE_WAYS, "pod-2-1 saw pod-1-3"),
         ],
       },
-      { say: "gone", put: slices("web", []), probes: asks(ANYBODY, EVERY_WAY, "refused") },
+      { say: "gone", put: slices("web", []), probes: asks(EVERY_CLIENT, EVERY_WAY, "refused") },
     ],
   },
   {
@@ -134,7 +134,7 @@ export const TERMINATING: readonly Scenario[] = [
           service("web", { number: 1, ways: WAYS, spec: { internalTrafficPolicy: "Local" } }),
           ...slices("web", [leaving("pod-1-1"), "pod-2-1"]),
         ],
-        probes: [...asks("pod-1-3", "web clusterIP", "pod-1-1 saw pod-1-3"), ...asks(ANYBODY, OUTSIDE_WAYS, "pod-2-1 saw node1")],
+        probes: [...asks("pod-1-3", "web clusterIP", "pod-1-1 saw pod-1-3"), ...asks(EVERY_CLIENT, OUTSIDE_WAYS, "pod-2-1 saw node1")],
       },
       {
         say: "the Local external policy alone",

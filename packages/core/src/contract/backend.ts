@@ -301,7 +301,7 @@ export interface Backend<H, K extends KernelObject, S> {
    * ({@link Backend.observe}) once each sync period, or as rarely as that takes a two-hundredth of the time (where repairs on notice are off, once each sync period); otherwise once an hour. It is asked each time
    * that everything is compared, so a getter may answer by what was found on the host.
    */
-  readonly tellsDrift?: boolean;
+  readonly reportsDrift?: boolean;
   /**
    * Tell of changed host facts, and of what somebody else did to our objects. Goes on until the signal aborts.
    *

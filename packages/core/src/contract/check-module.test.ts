@@ -104,8 +104,8 @@ describe("what a backend gives back", () => {
     expect(() => demandBackend({ ...backend, plan: undefined, watch: "no" }, "toy")).toThrow(
       'what family of toy gave back is wrong: plan is missing; watch is "no", not a function',
     );
-    expect(() => demandBackend({ ...backend, tellsDrift: true, watch: undefined }, "toy")).toThrow(
-      "tellsDrift is true, and watch is missing",
+    expect(() => demandBackend({ ...backend, reportsDrift: true, watch: undefined }, "toy")).toThrow(
+      "reportsDrift is true, and watch is missing",
     );
   });
 

@@ -106,7 +106,7 @@ const BACKEND: Readonly<Record<string, Rule>> = {
   explain: optional(FUNCTION),
   forgetFlows: optional(FUNCTION),
   watch: optional(FUNCTION),
-  tellsDrift: optional(rule("true or false", (value) => typeof value === "boolean")),
+  reportsDrift: optional(rule("true or false", (value) => typeof value === "boolean")),
   looksUpCheaply: optional(rule("true or false", (value) => typeof value === "boolean")),
   metrics: optional(FUNCTION),
   counts: optional(FUNCTION),
@@ -129,9 +129,9 @@ export function demandDataplane(value: unknown, backend: string): void {
 /** Check one family's backend. @throws {Error} a defect of the backend, told in one line. */
 export function demandBackend(value: unknown, backend: string): void {
   demand(`family of ${backend}`, value, BACKEND);
-  const { tellsDrift, watch } = value as Pick<Backend<unknown, KernelObject, unknown>, "tellsDrift" | "watch">;
-  if (tellsDrift === true && watch === undefined)
-    throw new Error(`defect of the backend: what family of ${backend} gave back is wrong: tellsDrift is true, and watch is missing`);
+  const { reportsDrift, watch } = value as Pick<Backend<unknown, KernelObject, unknown>, "reportsDrift" | "watch">;
+  if (reportsDrift === true && watch === undefined)
+    throw new Error(`defect of the backend: what family of ${backend} gave back is wrong: reportsDrift is true, and watch is missing`);
 }
 
 const ERRORS = rule("a list of ProxyErrors", (value) => Array.isArray(value) && value.every((one) => ProxyError.is(one)));

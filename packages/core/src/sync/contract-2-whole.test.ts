@@ -182,7 +182,7 @@ describe("a backend that uses all of contract 2", () => {
       host.wake();
       await flushPromises();
       expect(host.held.has(CART)).toBe(true);
-      expect(backend.tellsDrift).toBe(true);
+      expect(backend.reportsDrift).toBe(true);
       expect(reported).toHaveLength(3);
       stop.abort();
       host.wake();

@@ -28,7 +28,7 @@ function commit(ledger: Ledger<KernelObject>, outcome: Outcome<KernelObject> = {
 }
 
 /** A ledger whose rows are in force. */
-function inForce(rows: Readonly<Record<string, readonly KernelObject[]>>): Ledger<KernelObject> {
+function active(rows: Readonly<Record<string, readonly KernelObject[]>>): Ledger<KernelObject> {
   const ledger = new Ledger<KernelObject>();
   for (const [row, objects] of Object.entries(rows)) ledger.setRow(row, objects);
   commit(ledger);
@@ -38,7 +38,7 @@ function inForce(rows: Readonly<Record<string, readonly KernelObject[]>>): Ledge
 
 describe("what is wanted against what is applied", () => {
   it("new, changed, gone", () => {
-    const ledger = inForce({ a: [thing("x"), thing("y")] });
+    const ledger = active({ a: [thing("x"), thing("y")] });
     ledger.setRow("a", [thing("x", 2), thing("z")]);
     expect(short(ledger.delta(0))).toEqual({ put: ["x was 1", "z"], remove: ["y"] });
     commit(ledger);
@@ -46,7 +46,7 @@ describe("what is wanted against what is applied", () => {
   });
 
   it("the same again is no difference, nor is an edit that was undone", () => {
-    const ledger = inForce({ a: [thing("x")] });
+    const ledger = active({ a: [thing("x")] });
     ledger.setRow("a", [thing("x")]);
     expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
     ledger.setRow("a", [thing("x", 2)]);
@@ -64,7 +64,7 @@ describe("what is wanted against what is applied", () => {
   });
 
   it("one identity is kind and key: another kind is another object", () => {
-    const ledger = inForce({ a: [thing("x"), { kind: "u", key: "x", value: 1 }] });
+    const ledger = active({ a: [thing("x"), { kind: "u", key: "x", value: 1 }] });
     ledger.setRow("a", [thing("x")]);
     expect(ledger.delta(0).remove).toEqual([{ kind: "u", key: "x", value: 1 }]);
   });
@@ -72,7 +72,7 @@ describe("what is wanted against what is applied", () => {
 
 describe("shared objects", () => {
   it("go with their last owner", () => {
-    const ledger = inForce({ a: [thing("x")], b: [thing("x")] });
+    const ledger = active({ a: [thing("x")], b: [thing("x")] });
     ledger.setRow("a", []);
     expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
     ledger.setRow("b", []);
@@ -80,14 +80,14 @@ describe("shared objects", () => {
   });
 
   it("pass from one row to another without being touched", () => {
-    const ledger = inForce({ a: [thing("x")] });
+    const ledger = active({ a: [thing("x")] });
     ledger.setRow("a", []);
     ledger.setRow("b", [thing("x")]);
     expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
   });
 
   it("the skeleton is one more owner", () => {
-    const ledger = inForce({});
+    const ledger = active({});
     ledger.setAll([thing("x")], new Map([["a", [thing("x")]]]));
     commit(ledger);
     ledger.setRow("a", []);
@@ -97,7 +97,7 @@ describe("shared objects", () => {
   });
 
   it("a row may list one object twice", () => {
-    const ledger = inForce({ a: [thing("x"), thing("x")] });
+    const ledger = active({ a: [thing("x"), thing("x")] });
     ledger.setRow("a", [thing("x")]);
     expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
     ledger.setRow("a", []);
@@ -105,7 +105,7 @@ describe("shared objects", () => {
   });
 
   it("in two forms at once are a defect, named; in one form they aren't", () => {
-    const ledger = inForce({ a: [thing("x")], b: [thing("x")] });
+    const ledger = active({ a: [thing("x")], b: [thing("x")] });
     expect([...ledger.defects]).toEqual([]);
     ledger.setRow("b", [thing("x", 2)]);
     expect([...ledger.defects]).toEqual(["t x"]);
@@ -113,7 +113,7 @@ describe("shared objects", () => {
   });
 
   it("are none any more once they agree, and what the others want counts again when one gives up", () => {
-    const ledger = inForce({ a: [thing("x")], b: [thing("x")] });
+    const ledger = active({ a: [thing("x")], b: [thing("x")] });
     ledger.setRow("c", [thing("x", 2)]);
     expect([...ledger.defects]).toEqual(["t x"]);
     ledger.setRow("d", [thing("x", 2)]);
@@ -131,7 +131,7 @@ describe("shared objects", () => {
   });
 
   it("stay in two forms while one owner of each is left", () => {
-    const ledger = inForce({ a: [thing("x")], b: [thing("x")] });
+    const ledger = active({ a: [thing("x")], b: [thing("x")] });
     ledger.setRow("c", [thing("x", 2)]);
     ledger.setRow("a", []);
     expect([...ledger.defects]).toEqual(["t x"]);
@@ -142,7 +142,7 @@ describe("shared objects", () => {
 
   it("rows that trade objects at once are none, whoever comes first", () => {
     for (const order of ["ab", "ba"]) {
-      const ledger = inForce({ a: [thing("x", "a")], b: [thing("y", "b")] });
+      const ledger = active({ a: [thing("x", "a")], b: [thing("y", "b")] });
       const traded = { a: [thing("y", "a")], b: [thing("x", "b")] };
       ledger.setRows(new Map(order.split("").map((row) => [row, traded[row as "a" | "b"]])));
       expect([...ledger.defects]).toEqual([]);
@@ -153,7 +153,7 @@ describe("shared objects", () => {
   });
 
   it("a new form of everything at once is none", () => {
-    const ledger = inForce({ a: [thing("x")], b: [thing("x")] });
+    const ledger = active({ a: [thing("x")], b: [thing("x")] });
     ledger.setAll(
       [],
       new Map([
@@ -178,13 +178,13 @@ describe("R-58 adoption: the difference is against what the host holds", () => {
   });
 
   it("drift is found: what we applied and somebody removed or changed", () => {
-    const ledger = inForce({ a: [thing("x"), thing("y"), thing("z")] });
+    const ledger = active({ a: [thing("x"), thing("y"), thing("z")] });
     ledger.adopt(observed(thing("x"), thing("y", 9)));
     expect(short(ledger.delta(0))).toEqual({ put: ["y was 9", "z"], remove: [] });
   });
 
   it("differences to the host are what it lacks, has otherwise and has besides, but for what lingers or failed", () => {
-    const ledger = inForce({ a: [thing("x"), thing("y"), thing("z")] });
+    const ledger = active({ a: [thing("x"), thing("y"), thing("z")] });
     expect(ledger.differencesTo(observed(thing("x"), thing("y"), thing("z")))).toEqual([]);
     const differences = ledger.differencesTo(observed(thing("x"), thing("y", 9), thing("foreign")));
     expect(differences.map(({ id, fate }) => `${fate} ${id}`)).toEqual(["changed t y", "removed t z", "added t foreign"]);
@@ -200,13 +200,13 @@ describe("R-58 adoption: the difference is against what the host holds", () => {
   });
 
   it("when nothing can be told everything is put again", () => {
-    const ledger = inForce({ a: [thing("x")] });
+    const ledger = active({ a: [thing("x")] });
     ledger.adopt(undefined);
     expect([short(ledger.delta(0)), ledger.appliedCount]).toEqual([{ put: ["x"], remove: [] }, 0]);
   });
 
   it("a removal that was under way is forgotten when the host no longer has it", () => {
-    const ledger = inForce({ a: [thing("x")] });
+    const ledger = active({ a: [thing("x")] });
     ledger.setRow("a", []);
     ledger.adopt(observed());
     expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
@@ -215,7 +215,7 @@ describe("R-58 adoption: the difference is against what the host holds", () => {
 
 describe("outcomes", () => {
   it("what failed rests, also removals, and is in the difference again when it is due", () => {
-    const ledger = inForce({ a: [thing("old"), thing("changed")] });
+    const ledger = active({ a: [thing("old"), thing("changed")] });
     ledger.setRow("a", [thing("changed", 2), thing("new")]);
     const failed = new Map(
       [thing("old"), thing("changed"), thing("new")].map((object) => [objectId(object), new ProxyError("tool_failed", "no")]),
@@ -250,7 +250,7 @@ describe("outcomes", () => {
   });
 
   it("what failed is tried at once when it is to be something else, and is no failure when it is wanted no more", () => {
-    const ledger = inForce({ a: [thing("x")] });
+    const ledger = active({ a: [thing("x")] });
     ledger.setRow("a", [thing("x", 2), thing("y")]);
     commit(ledger, { failed: new Map(["t x", "t y"].map((id) => [id, new ProxyError("tool_failed", "no")])) });
     ledger.setRow("a", [thing("x", 3)]);
@@ -258,7 +258,7 @@ describe("outcomes", () => {
   });
 
   it("what failed may be there all the same: back in its old form it is put again, wanted no more it is removed", () => {
-    const ledger = inForce({ a: [thing("x"), thing("y")] });
+    const ledger = active({ a: [thing("x"), thing("y")] });
     ledger.setRow("a", [thing("x", 2), thing("y"), thing("new")]);
     const error = new ProxyError("tool_failed", "no");
     commit(ledger, { failed: new Map(["t x", "t new"].map((id) => [id, error])) });
@@ -269,7 +269,7 @@ describe("outcomes", () => {
   });
 
   it("what failed is in doubt no more once the host was looked at", () => {
-    const ledger = inForce({ a: [thing("x")] });
+    const ledger = active({ a: [thing("x")] });
     ledger.setRow("a", [thing("x", 2), thing("new")]);
     commit(ledger, { failed: new Map(["t x", "t new"].map((id) => [id, new ProxyError("tool_failed", "no")])) });
     ledger.setRow("a", [thing("x")]);
@@ -296,7 +296,7 @@ describe("outcomes", () => {
   });
 
   it("what lingers comes back when it is due, since when it lingers, until the backend names it no longer", () => {
-    const ledger = inForce({ a: [thing("x"), thing("y")] });
+    const ledger = active({ a: [thing("x"), thing("y")] });
     ledger.setRow("a", []);
     const [x, y] = [thing("x", "half"), thing("y", "half")];
     ledger.commit(ledger.delta(5), { lingering: [x, y].map((object) => ({ object, afterMs: 10 })) }, 7);
@@ -309,7 +309,7 @@ describe("outcomes", () => {
   });
 
   it("what lingers is remembered beside other changes, which need not name it", () => {
-    const ledger = inForce({ a: [thing("x")] });
+    const ledger = active({ a: [thing("x")] });
     ledger.setRow("a", []);
     commit(ledger, { lingering: [{ object: thing("x"), afterMs: 10 }] });
     ledger.setRow("b", [thing("other")]);
@@ -318,7 +318,7 @@ describe("outcomes", () => {
   });
 
   it("what lingers and is wanted again comes with what the host holds of it, and lingers no more once it is in force", () => {
-    const ledger = inForce({ a: [thing("x")] });
+    const ledger = active({ a: [thing("x")] });
     ledger.setRow("a", []);
     const half = thing("x", "half");
     commit(ledger, { lingering: [{ object: half, afterMs: 10 }] });
@@ -334,7 +334,7 @@ describe("outcomes", () => {
   });
 
   it("what lingers and can't be finished off rests, like all that fails", () => {
-    const ledger = inForce({ a: [thing("x")] });
+    const ledger = active({ a: [thing("x")] });
     ledger.setRow("a", []);
     commit(ledger, { lingering: [{ object: thing("x"), afterMs: 10 }] });
     ledger.commit(ledger.delta(10), { failed: new Map([["t x", new ProxyError("tool_failed", "no")]]) });
@@ -351,7 +351,7 @@ describe("outcomes", () => {
   });
 
   it("what is found to linger is due at once, and its time counts on", () => {
-    const ledger = inForce({ a: [thing("x")] });
+    const ledger = active({ a: [thing("x")] });
     ledger.setRow("a", []);
     ledger.commit(ledger.delta(5), { lingering: [{ object: thing("x"), afterMs: 1_000 }] });
     ledger.adopt({ objects: new Map(), lingering: [thing("x"), thing("y")] });
@@ -364,7 +364,7 @@ describe("outcomes", () => {
 
 describe("what is deferred", () => {
   it("comes again, behind what changed since, and counts neither as in force nor as failed", () => {
-    const ledger = inForce({ a: [thing("gone")] });
+    const ledger = active({ a: [thing("gone")] });
     ledger.setRow("a", []);
     ledger.setRow("b", [thing("x"), thing("y"), thing("z")]);
     commit(ledger, { deferred: new Set(["t gone", "t y", "t z"]) });
@@ -386,7 +386,7 @@ describe("what is deferred", () => {
   });
 
   it("lingers on where it was to be finished off", () => {
-    const ledger = inForce({ a: [thing("x")] });
+    const ledger = active({ a: [thing("x")] });
     ledger.setRow("a", []);
     commit(ledger, { lingering: [{ object: thing("x"), afterMs: 10 }] });
     ledger.commit(ledger.delta(10), { deferred: new Set(["t x"]) });
@@ -396,7 +396,7 @@ describe("what is deferred", () => {
 
 describe("what is kept for a row", () => {
   it("stays in whatever form the host has it, while what others want goes on", () => {
-    const ledger = inForce({ a: [thing("x"), thing("shared")], b: [thing("y"), thing("shared")] });
+    const ledger = active({ a: [thing("x"), thing("shared")], b: [thing("y"), thing("shared")] });
     ledger.setRow("b", [thing("z")]);
     ledger.keepRow("a", ["t x", "t shared"]);
     expect(short(ledger.delta(0))).toEqual({ put: ["z"], remove: ["y"] });

@@ -3,14 +3,14 @@ import { needs } from "@turnout/house/needs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { onStage } from "../test-support/bpf-stage.ts";
 
-const play = (scenario: string): Promise<unknown> => onStage("bpf-links-child.ts", scenario, { hasCgroup: true });
+const execute = (scenario: string): Promise<unknown> => onStage("bpf-links-child.ts", scenario, { hasCgroup: true });
 const text = (pattern: RegExp): unknown => expect.stringMatching(pattern);
 
 describe("links of a real kernel", needs("root", "netns", "bpf", "cgroup2", "ip"), () => {
   beforeAll(() => buildBpf("packages/host"));
 
   it("sends connections elsewhere, refuses them, changes the program in place, and ends", async () => {
-    expect(await play("connect")).toEqual({
+    expect(await execute("connect")).toEqual({
       maxEntries: 1024,
       // The program that connects sees the address it asked for.
       first: ["10.96.0.10:80 says hello", "EPERM"],
@@ -30,7 +30,7 @@ describe("links of a real kernel", needs("root", "netns", "bpf", "cgroup2", "ip"
   it("goes on while nobody has it open, and is adopted and upgraded by its pins", async () => {
     const layout = "[invalid_object] a pinned map has another layout than the programs: /sys/fs/bpf/turnout/services: ";
     const hint = ": pin the new layout under another path, or remove the old pins";
-    expect(await play("adopt")).toEqual({
+    expect(await execute("adopt")).toEqual({
       twice: text(/^\[already_exists\] .* can't be pinned \(EEXIST\): \/sys\/fs\/bpf\/turnout\/links\/connect4$/),
       standalone: text(/^127\.0\.0\.1:\d+ says hello$/),
       kept: 1,
@@ -53,7 +53,7 @@ describe("links of a real kernel", needs("root", "netns", "bpf", "cgroup2", "ip"
     const nowhere = text(
       /^\[not_found\] a program can't be attached to a device, there is none of this number \(ENODEV\): program on_ingress at ingress of device 4000000, /,
     );
-    expect(await play("tc")).toEqual({
+    expect(await execute("tc")).toEqual({
       link: [true, "ingress", true],
       pinned: [[true, "ingress"]],
       none: null,

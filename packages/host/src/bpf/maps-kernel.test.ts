@@ -3,7 +3,7 @@ import { needs } from "@turnout/house/needs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { onStage } from "../test-support/bpf-stage.ts";
 
-const play = (scenario: string): Promise<unknown> => onStage("bpf-maps-child.ts", scenario);
+const execute = (scenario: string): Promise<unknown> => onStage("bpf-maps-child.ts", scenario);
 
 describe("maps of a real kernel", needs("root", "netns", "bpf"), () => {
   beforeAll(() => buildBpf("packages/host"));
@@ -11,7 +11,7 @@ describe("maps of a real kernel", needs("root", "netns", "bpf"), () => {
   it("reads, writes and deletes one element, and says what was wrong", async () => {
     const element = "an element of a BPF map can't be dealt with";
     const map = "map services (hash, 16 entries)";
-    expect(await play("elements")).toEqual({
+    expect(await execute("elements")).toEqual({
       found: ["0a0100011f900000", true],
       refused: [
         `[already_exists] ${element} (EEXIST): ${map}`,
@@ -36,7 +36,7 @@ describe("maps of a real kernel", needs("root", "netns", "bpf"), () => {
   it("says which map is full and how far it came; an LRU map never is", async () => {
     const more = "give it more entries, or let it have fewer";
     const full = `[limit_reached] a BPF map is full (E2BIG): map services (hash, 16 entries): ${more}`;
-    expect(await play("full")).toEqual({
+    expect(await execute("full")).toEqual({
       batches: [
         `16 ${full}`,
         "16 all",
@@ -53,7 +53,7 @@ describe("maps of a real kernel", needs("root", "netns", "bpf"), () => {
 
   it("knows tries, arrays, and values that each CPU has for itself", async () => {
     const settings = "map settings (array, 4 entries)";
-    expect(await play("kinds")).toEqual({
+    expect(await execute("kinds")).toEqual({
       longest: [16, 8, null],
       prefixes: ["080000000a000000", "100000000a010000"],
       array: [7, null, 4],
@@ -67,6 +67,6 @@ describe("maps of a real kernel", needs("root", "netns", "bpf"), () => {
 
   it("writes, reads and deletes 100,000 elements while the event loop turns", async () => {
     const all = { done: 100_000, again: 100_000, seen: 100_000, deleted: 100_000, isWokenOften: true, isMemoryReported: true };
-    expect(await play("manyElements")).toMatchObject({ results: [all, all, all] });
+    expect(await execute("manyElements")).toMatchObject({ results: [all, all, all] });
   });
 });

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { onStage } from "../test-support/bpf-stage.ts";
 import type { StageOptions } from "../test-support/bpf-stage.ts";
 
-const play = (scenario: string, options: StageOptions = {}): Promise<unknown> => onStage("bpf-objects-child.ts", scenario, options);
+const execute = (scenario: string, options: StageOptions = {}): Promise<unknown> => onStage("bpf-objects-child.ts", scenario, options);
 const text = (pattern: RegExp): unknown => expect.stringMatching(pattern);
 // Only there is what libbpf prints collected; see print-capture.ts.
 const KSYM = process.arch === "x64" ? ": extern (func ksym) 'turnout_no_such_kfunc': not found in kernel or module BTFs" : "";
@@ -15,7 +15,7 @@ describe("objects on a real kernel", needs("root", "netns", "bpf"), () => {
   beforeAll(() => buildBpf("packages/host"));
 
   it("says in one line why an object can't be loaded, and has the verifier's whole log", async () => {
-    expect(await play("refusedObjects")).toEqual({
+    expect(await execute("refusedObjects")).toEqual({
       said: [
         text(
           /^\[host_unsupported\] this kernel's verifier refuses a BPF program \(EACCES\): careless of refused\.bpf\.o: R\d invalid mem access 'map_value_or_null' \(at "skb->mark = \*mark;", \d+: \(61\) r\d = \*\(u32 \*\)\(r\d \+0\)\)$/,
@@ -35,7 +35,7 @@ describe("objects on a real kernel", needs("root", "netns", "bpf"), () => {
   });
 
   it("tries a tc program on a packet", async () => {
-    expect(await play("testRun")).toEqual({
+    expect(await execute("testRun")).toEqual({
       // Only the port is another one.
       passed: { code: 0, fields: { mark: 77, priority: 5, ingressIfindex: 0, ifindex: 1 }, changed: [36, 37], port: 4242 },
       dropped: { code: 2, isSame: true },
@@ -47,17 +47,17 @@ describe("objects on a real kernel", needs("root", "netns", "bpf"), () => {
   });
 
   it("tries a program that asks conntrack, and reads the kernel's own struct", needs("conntrack"), async () => {
-    expect(await play("conntrack")).toEqual({ before: "dead0002", isKnown: true });
+    expect(await execute("conntrack")).toEqual({ before: "dead0002", isKnown: true });
   });
 
   it("leaves nothing open and nothing pinned, whatever fails", needs("cgroup2"), async () => {
-    expect(await play("leaks", { hasCgroup: true })).toEqual({ more: 0, pins: ["/link", "/program", "/services"] });
+    expect(await execute("leaks", { hasCgroup: true })).toEqual({ more: 0, pins: ["/link", "/program", "/services"] });
   });
 });
 
 describe("a probe of a real kernel", needs("root", "netns", "bpf", "cgroup2"), () => {
   it("finds all there is, and where", async () => {
-    expect(await play("probe")).toEqual({
+    expect(await execute("probe")).toEqual({
       before: true,
       bpffs: "/sys/fs/bpf",
       cgroup2: true,
@@ -70,14 +70,14 @@ describe("a probe of a real kernel", needs("root", "netns", "bpf", "cgroup2"), (
 
   it("misses the kernel's types, and what needs them", async () => {
     const message = "[host_unsupported] this kernel does not tell its types (BTF): a kernel with CONFIG_DEBUG_INFO_BTF=y is needed";
-    expect(await play("probeInVain")).toEqual({ btf: message, conntrack: message, others: [] });
+    expect(await execute("probeInVain")).toEqual({ btf: message, conntrack: message, others: [] });
   });
 
   it("says what to install without libbpf", async () => {
     const hide =
       'for file in /usr/lib/*/libbpf.so.1 /lib64/libbpf.so.1; do [ ! -e "$file" ] || mount --bind /dev/null "$(readlink -f "$file")"; done; exec "$@"';
     const missing = "[tool_missing] libbpf 1.0 or later is missing: libbpf.so.1 could not be loaded: install it: apt-get install libbpf1";
-    expect(await play("probeWithoutLibbpf", { before: ["sh", "-c", hide, "sh"] })).toEqual({
+    expect(await execute("probeWithoutLibbpf", { before: ["sh", "-c", hide, "sh"] })).toEqual({
       libbpf: null,
       message: missing,
       untried: missing,
@@ -90,7 +90,7 @@ describe("a probe of a real kernel", needs("root", "netns", "bpf", "cgroup2"), (
     const dropped = "-net_admin,-sys_admin,-bpf";
     const without = ["setpriv", `--bounding-set=${dropped}`, `--inh-caps=${dropped}`];
     const rights = "rights: permission_denied";
-    expect(await play("probeWithoutRights", { before: without })).toEqual({
+    expect(await execute("probeWithoutRights", { before: without })).toEqual({
       missing: [
         rights,
         "bpffs: host_unsupported",
@@ -105,7 +105,7 @@ describe("a probe of a real kernel", needs("root", "netns", "bpf", "cgroup2"), (
   it("needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, and for opening by id CAP_SYS_ADMIN", needs("setpriv"), async () => {
     const playWith = (...names: readonly string[]): Promise<unknown> => {
       const kept = ["-all", "+dac_override", ...names.map((name) => `+${name}`)].join(",");
-      return play("withFewRights", { before: ["setpriv", `--bounding-set=${kept}`, `--inh-caps=${kept}`], hasCgroup: true });
+      return execute("withFewRights", { before: ["setpriv", `--bounding-set=${kept}`, `--inh-caps=${kept}`], hasCgroup: true });
     };
     const byId = text(/^\[permission_denied\] a BPF map can't be opened \(EPERM\): id \d+: run with CAP_SYS_ADMIN, or open it by a pin$/);
     expect(await playWith("bpf", "net_admin", "perfmon")).toEqual({

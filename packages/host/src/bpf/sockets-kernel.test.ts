@@ -3,11 +3,11 @@ import { describe, expect, it } from "vitest";
 import { onStage } from "../test-support/bpf-stage.ts";
 
 const text = (pattern: RegExp): unknown => expect.stringMatching(pattern);
-const play = (scenario: string): Promise<unknown> => onStage("sockets-child.ts", scenario);
+const execute = (scenario: string): Promise<unknown> => onStage("sockets-child.ts", scenario);
 
 describe("sockets of a real kernel", needs("root", "netns", "ip"), () => {
   it("ends UDP sockets whose other end is gone, of both families, and no others", async () => {
-    expect(await play("udp")).toEqual({
+    expect(await execute("udp")).toEqual({
       found: 2,
       isAlike: true,
       cookies: 2,
@@ -20,11 +20,11 @@ describe("sockets of a real kernel", needs("root", "netns", "ip"), () => {
   });
 
   it("ends TCP sockets", async () => {
-    expect(await play("tcp")).toEqual({ found: 1, destroyed: 1, code: "ECONNABORTED" });
+    expect(await execute("tcp")).toEqual({ found: 1, destroyed: 1, code: "ECONNABORTED" });
   });
 
   it("ends sockets in another network namespace, and comes back", async () => {
-    expect(await play("elsewhere")).toEqual({
+    expect(await execute("elsewhere")).toEqual({
       said: ["connected", "ECONNABORTED"],
       found: [0, 1],
       destroyed: 1,

@@ -59,9 +59,9 @@ describe("a packet that ends where nothing listens", () => {
   const packet = { protocol: "TCP" } as never;
 
   it("is no Service's, or an endpoint's", () => {
-    const [stranger] = listenerCauses({ packet, fate: { is: "pass" } }, way(false));
-    expect(stranger).toMatchObject({ id: "unanswered", isSure: false, show: ["ss -tlnp 'sport = :30999'", "kubectl get services -A"] });
-    expect(stranger?.says).toBe("no Service has 10.0.0.1:30999/TCP, and nothing on this host listens there: connections are refused");
+    const [unowned] = listenerCauses({ packet, fate: { is: "pass" } }, way(false));
+    expect(unowned).toMatchObject({ id: "unanswered", isSure: false, show: ["ss -tlnp 'sport = :30999'", "kubectl get services -A"] });
+    expect(unowned?.says).toBe("no Service has 10.0.0.1:30999/TCP, and nothing on this host listens there: connections are refused");
     const [endpoint] = listenerCauses({ packet, fate: { is: "forward", endpoints: [] } }, way(false));
     expect(endpoint?.says).toBe("the endpoint 10.0.0.1:30999/TCP is on this host, and nothing listens there: connections are refused");
   });

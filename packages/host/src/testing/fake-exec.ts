@@ -29,7 +29,7 @@ export interface FakeExec extends Exec {
 export function createFakeExec(script: readonly FakeRun[]): FakeExec {
   let at = 0;
   const expected = (): string => (at < script.length ? JSON.stringify(script[at]) : "nothing more");
-  const play = (call: FakeRun, signal: AbortSignal | undefined): ExecResult => {
+  const execute = (call: FakeRun, signal: AbortSignal | undefined): ExecResult => {
     const step = script[at];
     if (step === undefined || !isSame(step.run, call.run) || step.input !== call.input) {
       throw new Error(`unexpected call: ${JSON.stringify(call)}, expected: ${expected()}`);
@@ -41,7 +41,7 @@ export function createFakeExec(script: readonly FakeRun[]): FakeExec {
   };
   const run = (file: string, args: readonly string[], { input, signal }: ExecOptions = {}): Promise<ExecResult> => {
     const call: FakeRun = input === undefined ? { run: [file, ...args] } : { run: [file, ...args], input };
-    return new Promise((resolve) => resolve(play(call, signal)));
+    return new Promise((resolve) => resolve(execute(call, signal)));
   };
   return {
     run,

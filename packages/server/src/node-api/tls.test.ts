@@ -183,14 +183,14 @@ describe("a node-state server over mutual TLS", () => {
       streams.push(stream);
       if (nodeName !== undefined) stream.send({ request: { $case: "hello", value: testHello({ nodeName }) } });
     };
-    const [node1, node2, stranger] = [
+    const [node1, node2, unowned] = [
       await files("node1", "system:node:node1"),
       await files("node2", "system:node:node2"),
       await files("stranger", "stranger"),
     ];
     for (let stream = 0; stream < 30; stream++) {
       await open(node1, "node1");
-      await open(stranger);
+      await open(unowned);
     }
     await eventually(() => stateServer.server?.stats.refused.get("RESOURCE_EXHAUSTED") === 52);
     expect(stateServer.server?.stats).toMatchObject({ streams: 4, silentStreams: 4 });

@@ -53,7 +53,7 @@ function balancer(endpointIds: readonly string[], vip: string): LoadBalancerSett
   return { HostComputeEndpoints: endpointIds, FrontendVIPs: [vip], PortMappings: ports, SchemaVersion: SCHEMA_VERSION };
 }
 
-async function play(): Promise<void> {
+async function execute(): Promise<void> {
   await step("version", () => client.version(signal));
   const [network] = (await step("networks", () => client.networks(signal))) ?? [];
   const networkId = network?.id ?? NOBODY;
@@ -93,5 +93,5 @@ async function play(): Promise<void> {
   report["left in memory"] = { handles: counted("StubOpenHandles"), texts: counted("StubTexts"), badHandles: counted("StubBadHandles") };
 }
 
-await play();
+await execute();
 writeFileSync(file, JSON.stringify(report, undefined, 2));

@@ -68,7 +68,7 @@ export class FamilyCursor {
   give(changes: ChangeSet): void {
     this.#instance = "";
     this.#revision = 0;
-    this.#hand(changes);
+    this.#writer(changes);
   }
 
   /**
@@ -92,11 +92,11 @@ export class FamilyCursor {
     this.#instance = changes.instance;
     this.#revision = changes.revision;
     if (!changes.full && changes.node === undefined && changes.set.length === 0 && changes.delete.length === 0) return delivery;
-    this.#hand(changes);
+    this.#writer(changes);
     return delivery;
   }
 
-  #hand(changes: ChangeSet): void {
+  #writer(changes: ChangeSet): void {
     if (this.#waiters.size === 0) this.#ready = changes;
     else this.#waiters.resolve(changes);
   }

@@ -24,7 +24,7 @@ beforeEach(() => {
 afterEach(() => proxy.end());
 
 /** What is in force of a family. */
-const inForce = (family: IPFamily = "IPv4"): readonly string[] => [...proxy.kernel.objects[family].keys()];
+const active = (family: IPFamily = "IPv4"): readonly string[] => [...proxy.kernel.objects[family].keys()];
 const errors = (): readonly string[] => proxy.world.log.lines.filter((line) => line.startsWith("error"));
 
 /** As a process before left it: a service of one family, and the table of each. */
@@ -49,14 +49,14 @@ describe("a start on a source without any Service, where rules are in force", ()
       "[not_found] the source has no Service, but rules of Services are in force here: IPv4 of node node1: " +
         "the rules stay; check --source, or pass --allow-empty if there should be no Service",
     );
-    expect(inForce()).toEqual(["table IPv4", SERVICE]);
+    expect(active()).toEqual(["table IPv4", SERVICE]);
   });
 
   test("removes them when that is said to be meant", async () => {
     pushEmpty("IPv4");
     pushEmpty("IPv6");
     await proxy.start({ once: true, allowsEmpty: true });
-    expect(inForce()).toEqual(["table IPv4"]);
+    expect(active()).toEqual(["table IPv4"]);
   });
 
   test("is told once by a daemon, which goes on with the first Service there is", async () => {
@@ -66,15 +66,15 @@ describe("a start on a source without any Service, where rules are in force", ()
     await flushPromises();
     proxy.feeds.IPv4.push(toyChange({ node: toyNode({ zone: "b" }) }));
     await flushPromises();
-    expect(inForce()).toEqual(["table IPv4", SERVICE]);
+    expect(active()).toEqual(["table IPv4", SERVICE]);
     expect(errors()).toHaveLength(1);
     proxy.feeds.IPv4.push(toyChange({ set: [toyRow("cart"), toyRow("till", { destinations: [] })] }));
     await flushPromises();
-    expect(inForce()).toEqual(["table IPv4", SERVICE]);
+    expect(active()).toEqual(["table IPv4", SERVICE]);
     proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
     await flushPromises();
     await proxy.world.clock.advance(100);
-    expect(inForce()).toEqual(["table IPv4"]);
+    expect(active()).toEqual(["table IPv4"]);
   });
 
   test("turns health bad after two sync periods, as any change that waits", async () => {
@@ -98,10 +98,10 @@ describe("a start on a source without any Service, where rules are in force", ()
     pushEmpty("IPv4");
     await flushPromises();
     // IPv6 has not told yet: nothing is removed, and nothing is complained of.
-    expect([inForce(), errors()]).toEqual([["table IPv4", SERVICE], []]);
+    expect([active(), errors()]).toEqual([["table IPv4", SERVICE], []]);
     proxy.feeds.IPv6.push(toyFull([toyRow("six", { family: "IPv6" })], toyNode({ family: "IPv6" })));
     await flushPromises();
-    expect(inForce()).toEqual(["table IPv4"]);
+    expect(active()).toEqual(["table IPv4"]);
     expect(errors()).toEqual([]);
   });
 
@@ -110,11 +110,11 @@ describe("a start on a source without any Service, where rules are in force", ()
     pushEmpty("IPv4");
     pushEmpty("IPv6");
     await flushPromises();
-    expect(inForce()).toEqual(["table IPv4", SERVICE]);
+    expect(active()).toEqual(["table IPv4", SERVICE]);
     proxy.feeds.IPv6.push(toyChange({ family: "IPv6", set: [toyRow("six", { family: "IPv6" })] }));
     await flushPromises();
     await proxy.world.clock.advance(100);
-    expect(inForce()).toEqual(["table IPv4"]);
+    expect(active()).toEqual(["table IPv4"]);
   });
 
   test("is asked again when the host can't be looked at", async () => {
@@ -132,7 +132,7 @@ describe("a start on a source without any Service, where rules are in force", ()
     pushEmpty("IPv6");
     await flushPromises();
     for (let second = 0; second < 31; second += 1) await proxy.world.clock.advance(1_000);
-    expect(inForce()).toEqual(["table IPv4", SERVICE]);
+    expect(active()).toEqual(["table IPv4", SERVICE]);
     expect(looks).toBe(4);
   });
 });
@@ -141,7 +141,7 @@ test("a start on an empty source and an empty host is well, and so is one beside
   pushEmpty("IPv4");
   pushEmpty("IPv6");
   await proxy.start({ once: true });
-  expect([inForce("IPv4"), inForce("IPv6")]).toEqual([["table IPv4"], ["table IPv6"]]);
+  expect([active("IPv4"), active("IPv6")]).toEqual([["table IPv4"], ["table IPv6"]]);
   pushEmpty("IPv4");
   pushEmpty("IPv6");
   await proxy.start({ once: true });
@@ -155,7 +155,7 @@ describe("while it runs", () => {
     proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
     await flushPromises();
     await proxy.world.clock.advance(100);
-    expect(inForce()).toEqual(["table IPv4"]);
+    expect(active()).toEqual(["table IPv4"]);
   });
 
   test("another node-state server without any Service is not believed until it has one", async () => {
@@ -165,16 +165,16 @@ describe("while it runs", () => {
     pushEmpty("IPv4", "another-1");
     await flushPromises();
     // Whether it has any of the other family is not known yet, whatever the one before had.
-    expect([inForce(), errors()]).toEqual([["table IPv4", SERVICE], []]);
+    expect([active(), errors()]).toEqual([["table IPv4", SERVICE], []]);
     pushEmpty("IPv6", "another-2");
     await flushPromises();
     await proxy.world.clock.advance(100);
-    expect(inForce()).toEqual(["table IPv4", SERVICE]);
+    expect(active()).toEqual(["table IPv4", SERVICE]);
     expect(errors()).toHaveLength(1);
     proxy.feeds.IPv4.push({ ...toyFull([toyRow("till", { destinations: [] })]), instance: "another-1" });
     await flushPromises();
     await proxy.world.clock.advance(100);
-    expect(inForce()).toEqual(["table IPv4"]);
+    expect(active()).toEqual(["table IPv4"]);
   });
 });
 
@@ -185,12 +185,12 @@ test("another node-state server without a Service of one family is believed when
   pushEmpty("IPv4", "another-1");
   await flushPromises();
   await proxy.world.clock.advance(100);
-  expect(inForce()).toEqual(["table IPv4", SERVICE]);
+  expect(active()).toEqual(["table IPv4", SERVICE]);
   const six = toyFull([toyRow("six", { family: "IPv6" })], toyNode({ family: "IPv6" }));
   proxy.feeds.IPv6.push({ ...six, instance: "another-2" });
   await flushPromises();
   await proxy.world.clock.advance(100);
-  expect([inForce(), errors()]).toEqual([["table IPv4"], []]);
+  expect([active(), errors()]).toEqual([["table IPv4"], []]);
 });
 
 test("what lingers, and the skeleton, is not held for rows", () => {

@@ -27,7 +27,7 @@ export class RecentLatencies {
   }
 
   /** Everything that came is in force. */
-  inForce(atMs: number): void {
+  active(atMs: number): void {
     const sinceMs = this.#sinceMs;
     this.#sinceMs = undefined;
     if (sinceMs === undefined) return;

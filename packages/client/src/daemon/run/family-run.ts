@@ -142,7 +142,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       // Asked with each comparison: which tool is in use, and so what it tells, may be known only after the first.
       get maxIntervalMs(): number {
         // In a dry run nothing of ours is in force that others could change.
-        const isFound = backend.tellsDrift === true || backend.looksUpCheaply === true;
+        const isFound = backend.reportsDrift === true || backend.looksUpCheaply === true;
         const isTold = (isFound && config.repairsOnNotice) || dryRun !== undefined;
         return isTold ? FULL_SYNC_MS : Math.min(config.syncPeriodMs, FULL_SYNC_MS);
       },
@@ -323,7 +323,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
           world.log.debug("synced in part, the time was up", { ...fields, deferred });
           return;
         }
-        this.#latencies.inForce(event.atMs);
+        this.#latencies.active(event.atMs);
         this.#appliedSinceMs ??= event.atMs;
         if (this.#hasSynced) world.log.debug("synced", fields);
         else world.log.info(this.#parts.dryRun === undefined ? "first sync done" : "first comparison done", fields);

@@ -14,7 +14,7 @@ export interface HostWork {
 /** What is to be done to the host once the proxy works. */
 export interface HostRest {
   /** To be called when the rules are in force; resolves when there is nothing left to do. `lastSyncMs`: when something last was brought into force. */
-  inForce(lastSyncMs: () => number, signal: AbortSignal): Promise<void>;
+  active(lastSyncMs: () => number, signal: AbortSignal): Promise<void>;
   /** To be called when rules of other proxies have been looked for. */
   standalone(): Promise<void>;
 }
@@ -41,17 +41,17 @@ export function prepareHost(
   { residence, rights: needed }: Pick<BackendModule, "residence" | "rights">,
   { settings, host, meanwhile, clock, log }: HostWorkOptions,
 ): HostWork {
-  if (host === undefined) return { limit: () => Promise.resolve({ inForce: nothing, standalone: nothing }) };
+  if (host === undefined) return { limit: () => Promise.resolve({ active: nothing, standalone: nothing }) };
   const { files, rights, paths, memory } = host;
   const missing = residence === "kernel" ? setHost(wantedSettings(settings, files.cores), files, log) : [];
   return {
     async limit(): Promise<HostRest> {
       const standalone = rights === undefined ? nothing : await giveUpRights({ files, rights, paths, backend: needed, meanwhile, log });
-      const inForce = async (lastSyncMs: () => number, signal: AbortSignal): Promise<void> => {
+      const active = async (lastSyncMs: () => number, signal: AbortSignal): Promise<void> => {
         setMissing(missing, files, log);
         if (memory !== undefined) await keepMemorySmall(memory, { clock, lastSyncMs }, signal);
       };
-      return { inForce, standalone };
+      return { active, standalone };
     },
   };
 }

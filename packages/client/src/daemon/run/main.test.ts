@@ -204,7 +204,7 @@ describe("a running proxy", () => {
       open: async (options, given, signal) => {
         const dataplane = await module.open(options, given, signal);
         const family: typeof dataplane.family = (one) => {
-          const { watch: _watch, tellsDrift: _tellsDrift, ...backend } = dataplane.family(one);
+          const { watch: _watch, reportsDrift: _tellsDrift, ...backend } = dataplane.family(one);
           return backend;
         };
         return { ...dataplane, family };
@@ -275,7 +275,7 @@ describe("a running proxy", () => {
             if (one === "IPv4") looks += 1;
             return inner.observe(stop);
           };
-          return Object.defineProperty({ ...inner, observe }, "tellsDrift", { get: () => looked });
+          return Object.defineProperty({ ...inner, observe }, "reportsDrift", { get: () => looked });
         };
         return { ...dataplane, family };
       },

@@ -116,7 +116,7 @@ async function runFamilies<H, K extends KernelObject, S>(
   const host = await probeModule(module, backendOptions, own, signal);
   checkHost(module.name, host, options.dryRun !== undefined, world);
   // After the probe, whose tools may load modules; before the first tool is started that is kept.
-  const { inForce, standalone } = await hostWork.limit();
+  const { active, standalone } = await hostWork.limit();
   const dataplane = await openDataplane(module, backendOptions, own, signal);
   const stop = new AbortController();
   let failure: Error | undefined;
@@ -138,7 +138,7 @@ async function runFamilies<H, K extends KernelObject, S>(
         ? families.map((family) => () => family.once(stop.signal))
         : daemonTasks(families, { module, host, changes }, options, stop.signal);
     void Promise.all(families.map(({ settled }) => settled))
-      .then(() => (stop.signal.aborted ? undefined : inForce(() => lastSyncMsOf(families), stop.signal)))
+      .then(() => (stop.signal.aborted ? undefined : active(() => lastSyncMsOf(families), stop.signal)))
       .catch(fail);
     void Promise.all(families.map((family) => family.standalone))
       .then(() => (stop.signal.aborted ? undefined : standalone()))

@@ -39,7 +39,7 @@ const SENDERS: Readonly<Record<string, readonly [source: string, link: string]>>
   farPod: ["10.1.2.9", "eth0"],
   host: ["172.18.0.1", ""],
   client: ["203.0.113.1", "eth0"],
-  stranger: ["203.0.113.200", "eth0"],
+  unowned: ["203.0.113.200", "eth0"],
 };
 
 /** Make a packet of a sender by name, or by address (from eth0), to `address port` over TCP. */

@@ -35,7 +35,7 @@ function verdictOfRules(world: RowsWorld, packet: Packet): RowsVerdict {
   const { capabilities, variants, hostAddresses } = world;
   if (packet.link === "" && capabilities.hostOrigin !== true) return just("pass");
   const hit = hitOf(world, packet);
-  const verdict = hit === undefined ? verdictOnMiss(world, packet) : obey(world, packet, hit);
+  const verdict = hit === undefined ? verdictOnMiss(world, packet) : applyRules(world, packet, hit);
   if (verdict.is === "drop" && capabilities.drop !== true && packet.protocol !== "UDP") return just("reject");
   const kind = hit?.destination.kind;
   const isHooked = packet.link !== "" || hostAddresses.includes(packet.destination) || kind === undefined || kind === "clusterIP";
@@ -66,7 +66,7 @@ function answersNodePorts({ node, hostAddresses, nodePortAddressesDefault, varia
   return hostAddresses.includes(address) && !isOff && (chosen === "all" || variants.nodePortScope === "all" || chosen.includes(address));
 }
 
-function obey({ node, hostAddresses, capabilities, variants }: RowsWorld, packet: Packet, { row, destination }: Hit): RowsVerdict {
+function applyRules({ node, hostAddresses, capabilities, variants }: RowsWorld, packet: Packet, { row, destination }: Hit): RowsVerdict {
   const fits = ({ from }: Rule): boolean => {
     const isPod = (): boolean => isFromPod(node, packet, capabilities.clientAddress === true);
     switch (from) {

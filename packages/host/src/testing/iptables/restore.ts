@@ -194,13 +194,13 @@ class RestoreReader {
 
   /** Do what was put off; what the kernel then has against it is told all at once. */
   #replay(table: TableName): Draft {
-    let draft = this.#play(this.#newDraft(table, false));
-    if (draft.faults.length === 0 && draft.verdict() !== undefined) draft = this.#play(this.#newDraft(table, true));
+    let draft = this.#execute(this.#newDraft(table, false));
+    if (draft.faults.length === 0 && draft.verdict() !== undefined) draft = this.#execute(this.#newDraft(table, true));
     if (draft.faults.length > 0 && !this.#options.isTest) throw new Refusal("kernel", draft.faults.join("\n"));
     return draft;
   }
 
-  #play(draft: Draft): Draft {
+  #execute(draft: Draft): Draft {
     const end = this.line;
     for (const task of this.#tasks) {
       try {
