@@ -16,7 +16,7 @@ import { linesOf, parseListed } from "./test-support/kernel-histories-listing.ts
 import type { Listed } from "./test-support/kernel-histories-listing.ts";
 import { nftModule } from "./module.ts";
 import { TABLE } from "./names.ts";
-import { FOREIGN_RULESET } from "./testing/foreign-ruleset.ts";
+import { EXTERNAL_RULESET } from "./testing/foreign-ruleset.ts";
 import { openProxy } from "./test-support/test-proxy.ts";
 
 /** Random changes; set TURNOUT_KERNEL_STEPS for more, and TURNOUT_HISTORY_SEED to begin elsewhere: `history 17` is seed 17, 50 steps. */
@@ -57,7 +57,7 @@ class KernelHost implements FakeHost {
     const tables = nftTableIn(`/proc/${this.#holder.pid}/ns/net`);
     this.world = { exec: this.#execInside(), clock: this.#clock, netlink: { ...this.#netlink, ...tables }, log: quiet };
     while (networkOf(this.#holder.pid) === networkOf(process.pid)) runNow("sleep", ["0.001"]);
-    this.#nft(["-f", "-"], `${FOREIGN_RULESET}\n`);
+    this.#nft(["-f", "-"], `${EXTERNAL_RULESET}\n`);
   }
 
   close(): void {

@@ -89,7 +89,7 @@ export class TableObjects implements NftTableSink {
     this.#add(table);
     for (const [name, chain] of this.#chains) {
       if (name === layoutChain(isCounting)) continue;
-      this.#add({ kind: "chain", key: name, value: observedDigest(chain), rules: [] });
+      this.#add({ kind: "chain", key: name, value: observedChecksum(chain), rules: [] });
       const key = chain.comments.length === 0 ? undefined : affinityKeyOf(name);
       if (key !== undefined) this.#add({ kind: "affinity", key, value: true });
     }
@@ -192,7 +192,7 @@ export function tampered(before: string): string {
 }
 
 /** What we wrote into the comments, if the number of rules still fits it. */
-function observedDigest({ comments, isDropping }: NftTableChain): string {
+function observedChecksum({ comments, isDropping }: NftTableChain): string {
   // A rule that doesn't say what the first one says is not of the same making.
   const comment = comments.reduce((said, one) => (one === said ? said : `${said} and ${one}`), comments[0] ?? "");
   const count = comments.length;

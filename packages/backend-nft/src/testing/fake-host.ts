@@ -8,7 +8,7 @@ import type { FakeNetlink } from "@turnout/host/testing";
 import { FakeNft } from "@turnout/host/testing/nft";
 import type { NftResult, FollowOptions } from "@turnout/host/testing/nft";
 import { TABLE } from "../names.ts";
-import { FOREIGN_RULESET } from "./foreign-ruleset.ts";
+import { EXTERNAL_RULESET } from "./foreign-ruleset.ts";
 import { linesOf } from "./inventory.ts";
 import { tamperWith } from "./tamper.ts";
 
@@ -47,7 +47,7 @@ class FakeNftHost implements NftFakeHost {
   constructor() {
     this.world = { exec: this.#nft.exec, netlink: this.#netlink, clock: this.#clock, log: this.#log };
     this.setAddresses(STAGE_ADDRESSES);
-    this.nft(FOREIGN_RULESET);
+    this.nft(EXTERNAL_RULESET);
   }
 
   get lines(): readonly string[] {

@@ -11,7 +11,7 @@ const DEFAULT_BIT = 0x4000;
  * `tracePacket`. Another rule rewrites the source of some packets that the backend has marked for that: the mark has to be cleared all the same. Nothing
  * of it stops a packet.
  */
-export const FOREIGN_RULESET: string = ["ip", "ip6"]
+export const EXTERNAL_RULESET: string = ["ip", "ip6"]
   .flatMap((family) => {
     const pod = stagePeer("pod-1-2").addresses[family === "ip" ? "IPv4" : "IPv6"];
     const address = family === "ip" ? "192.0.2.1" : "2001:db8::1";

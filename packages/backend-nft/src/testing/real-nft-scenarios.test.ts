@@ -14,7 +14,7 @@ import { nftModule } from "../module.ts";
 import { digest } from "../names.ts";
 import { createTestNamespace } from "../test-support/namespace.ts";
 import type { TestNamespace } from "../test-support/namespace.ts";
-import { FOREIGN_RULESET } from "./foreign-ruleset.ts";
+import { EXTERNAL_RULESET } from "./foreign-ruleset.ts";
 import { createFakeHost } from "./index.ts";
 import { contentOf, differenceOf } from "../test-support/listed-content.ts";
 
@@ -141,7 +141,7 @@ class Replay {
   /** Play a recording on a host that is as the fake was; resolves to what was otherwise. */
   async execute({ given, list }: Recording): Promise<readonly unknown[]> {
     await this.#session.commit(["flush ruleset"], signal);
-    await this.#session.commit(FOREIGN_RULESET.split("\n"), signal);
+    await this.#session.commit(EXTERNAL_RULESET.split("\n"), signal);
     const found: unknown[] = [];
     for (const { statements, isDone, before } of given) {
       if (before !== undefined) found.push(await this.#difference("before cleanup", before));

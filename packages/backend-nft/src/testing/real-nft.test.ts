@@ -9,7 +9,7 @@ import { NftSession } from "@turnout/host/nft";
 import { createFakeLog } from "@turnout/host/testing";
 import { createTestNamespace } from "../test-support/namespace.ts";
 import type { TestNamespace } from "../test-support/namespace.ts";
-import { FOREIGN_RULESET } from "./foreign-ruleset.ts";
+import { EXTERNAL_RULESET } from "./foreign-ruleset.ts";
 import { createFakeHost } from "./index.ts";
 import type { NftFakeHost } from "./index.ts";
 import { contentOf, differenceOf } from "../test-support/listed-content.ts";
@@ -144,7 +144,7 @@ describe("the fake does what nft does", needs("root", "netns", "nft>=1.0.6"), ()
   });
 
   it("with other people's tables", async () => {
-    await twins.start(FOREIGN_RULESET.split("\n"));
+    await twins.start(EXTERNAL_RULESET.split("\n"));
     expect(JSON.parse(twins.host.list())).toHaveProperty("nftables.length", 33);
     expect(await twins.difference(true)).toBeUndefined();
   });

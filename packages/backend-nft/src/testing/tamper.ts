@@ -56,7 +56,7 @@ const changeElement: Tampering = (table, random) => {
   if (found?.element.data === undefined) return undefined;
   const { set, element } = found;
   const other = pick([...set.elements.values()], random)?.data;
-  const data = other === undefined || random() < 0.3 ? foreignData(set) : other;
+  const data = other === undefined || random() < 0.3 ? externalData(set) : other;
   const key = keyText(set, element.key);
   const head = `element ${placeOf(table)} ${set.name} {`;
   return `delete ${head} ${key} }; add ${head} ${key} : ${dataText(data)} }`;
@@ -68,9 +68,9 @@ const addElement: Tampering = (table, random) => {
     random,
   );
   if (set === undefined) return undefined;
-  const key = set.types.map((type) => foreignPart(type.name, random)).join(" . ");
+  const key = set.types.map((type) => externalPart(type.name, random)).join(" . ");
   if (set.elements.has(key)) return undefined;
-  const data = set.data === undefined ? "" : ` : ${dataText(foreignData(set))}`;
+  const data = set.data === undefined ? "" : ` : ${dataText(externalData(set))}`;
   return `add element ${placeOf(table)} ${set.name} { ${keyText(set, key)}${data} }`;
 };
 
@@ -165,12 +165,12 @@ function dataText(data: NonNullable<Element["data"]>): string {
   return target ? `${word} ${target.target}` : word;
 }
 
-function foreignData({ data }: NftSet): NonNullable<Element["data"]> {
+function externalData({ data }: NftSet): NonNullable<Element["data"]> {
   if (data === undefined || data === "verdict") return { verdict: "drop" };
-  return data.map((type) => foreignPart(type.name, () => 0)).join(" . ");
+  return data.map((type) => externalPart(type.name, () => 0)).join(" . ");
 }
 
-function foreignPart(type: string, random: () => number): string {
+function externalPart(type: string, random: () => number): string {
   const number = Math.floor(random() * 250);
   if (type === "ipv4_addr") return `192.0.2.${number}`;
   if (type === "ipv6_addr") return `2001:db8::${(number + 1).toString(16)}`;
