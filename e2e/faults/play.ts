@@ -68,14 +68,14 @@ export async function playFault(stage: FaultStage, { kind, fault }: PlayedFault)
   const { answer, untrue } = await whileTold(stage, fault, () => ask(stage, fault));
   const [culprit] = answer.causes;
   // None was at work for these.
-  const isTold = kind !== "kernel" || answer.causes.some(({ id }) => id === "not_running");
+  const isReported = kind !== "kernel" || answer.causes.some(({ id }) => id === "not_running");
   return {
     kind,
     name: fault.name,
     expected: expectedOf(fault),
     found: culprit?.id ?? (answer.unjudged.length > 0 ? "can't be judged" : "nothing"),
     says: `${culprit?.says ?? ""}${untrue === undefined ? "" : ` (${untrue})`}`,
-    isRight: isTold && isNamed(fault, culprit) && isTextThere(fault, answer) && untrue === undefined,
+    isRight: isReported && isNamed(fault, culprit) && isTextThere(fault, answer) && untrue === undefined,
   };
 }
 

@@ -117,8 +117,8 @@ function isHostInside(allowed: readonly string[], { addresses: [primary] }: Node
  * have. So it is no where detect-local doesn't tell pods by addresses: what the node was given is not what every CNI uses.
  */
 function isPodInside(allowed: readonly string[], node: NodeContext): boolean {
-  const isTold = node.detector?.by === "cidr" && node.detector.cidrs.length > 0;
-  return isTold && podRangesOf(node).every((one) => allowed.some((range) => isInside(one, range)));
+  const isReported = node.detector?.by === "cidr" && node.detector.cidrs.length > 0;
+  return isReported && podRangesOf(node).every((one) => allowed.some((range) => isInside(one, range)));
 }
 
 /** Programs look for an endpoint by halving, so a list is in the order of its bytes. */

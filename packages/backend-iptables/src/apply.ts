@@ -16,7 +16,7 @@ const LINGER_MS = 60_000;
 type RuleCounts = Record<"filter" | "nat", number>;
 
 /** What dashboards of kube-proxy ask for. */
-export interface ApplyNumbers {
+export interface ApplyMetrics {
   readonly failures: number;
   /** Failures of a change that was planned without having looked at the host first. */
   readonly partialFailures: number;
@@ -48,7 +48,7 @@ export class Applier {
     this.#exec = exec;
   }
 
-  get numbers(): ApplyNumbers {
+  get numbers(): ApplyMetrics {
     return { failures: this.#failures, partialFailures: this.#partialFailures, total: this.#total, last: this.#last };
   }
 

@@ -16,7 +16,7 @@ import type {
 import { ALL_CAPABILITIES, objectId } from "@turnout/core/backend";
 import type { CommitMark, LinuxWorld, SignWatch } from "@turnout/host";
 import { EchoCount, OwnCommits, readParameter } from "@turnout/host";
-import { IptablesTool, legacySigns, lookupIn } from "@turnout/host/iptables";
+import { IptablesTool, legacyFingerprints, lookupIn } from "@turnout/host/iptables";
 import type { IptablesLookup } from "@turnout/host/iptables";
 import { placeOf } from "@turnout/host/iptables/text";
 import type { TableName } from "@turnout/host/iptables/text";
@@ -103,7 +103,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     this.#family = family;
     this.#world = world;
     this.#tool = new IptablesTool(world, family, lookup);
-    this.#signs = legacySigns({ family, clock: world.clock, tool: this.#tool, netlink: world.netlink });
+    this.#signs = legacyFingerprints({ family, clock: world.clock, tool: this.#tool, netlink: world.netlink });
     this.#applier = new Applier(this.#tool, { own, echoes: this.#echoes, signs: this.#signs }, world);
     this.#leaver = new Leaver({ family, world, own, echoes: this.#echoes });
   }
@@ -131,8 +131,8 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
 
   async observe(signal: AbortSignal): Promise<Observed<IptablesObject>> {
     const { netlink } = this.#world;
-    const isTold = (await this.#tool.choice(signal)).variant === "nft";
-    this.#mark = isTold ? await this.#own.mark(netlink) : undefined;
+    const isReported = (await this.#tool.choice(signal)).variant === "nft";
+    this.#mark = isReported ? await this.#own.mark(netlink) : undefined;
     const objects = await this.#look(signal);
     this.#applier.looked(objects.values());
     return { objects, lingering: [] };

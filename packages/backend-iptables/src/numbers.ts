@@ -1,13 +1,13 @@
 import type { BackendMetric } from "@turnout/core/backend";
 import type { LockWaits } from "@turnout/host/iptables";
-import type { ApplyNumbers } from "./apply.ts";
+import type { ApplyMetrics } from "./apply.ts";
 
 /**
  * Name the numbers of a backend: kube-proxy's names first.
  * @source kube-proxy pkg/proxy/metrics/metrics.go
  */
-export function iptablesMetrics({ failures, partialFailures, total, last }: ApplyNumbers, waits: LockWaits): readonly BackendMetric[] {
-  const perTable = (name: string, help: string, counts: ApplyNumbers["total"]): readonly BackendMetric[] =>
+export function iptablesMetrics({ failures, partialFailures, total, last }: ApplyMetrics, waits: LockWaits): readonly BackendMetric[] {
+  const perTable = (name: string, help: string, counts: ApplyMetrics["total"]): readonly BackendMetric[] =>
     (["filter", "nat"] as const).map((table) => ({ name, help, kind: "gauge", labels: { table }, value: counts[table] }));
   const counter = (name: string, help: string, value: number): BackendMetric => ({ name, help, kind: "counter", value });
   return [

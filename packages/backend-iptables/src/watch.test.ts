@@ -2,7 +2,7 @@ import { TestClock } from "@turnout/core/testing";
 import type { HostEvent } from "@turnout/core";
 import { EchoCount, OwnCommits } from "@turnout/host";
 import type { CommitMark, NftChange, SignWatch } from "@turnout/host";
-import { legacySigns } from "@turnout/host/iptables";
+import { legacyFingerprints } from "@turnout/host/iptables";
 import type { IptablesVariant } from "@turnout/host/iptables";
 import { createFakeExec, createFakeNetlink } from "@turnout/host/testing";
 import type { FakeNetlink } from "@turnout/host/testing";
@@ -58,7 +58,7 @@ describe("watchHost", () => {
       listChain: (_table: string, chain: string): Promise<string | undefined> => Promise.resolve(chains.get(chain)),
     };
     const world = { netlink, clock, exec, log: quiet };
-    signs = legacySigns({ family: "IPv4", clock, tool, netlink });
+    signs = legacyFingerprints({ family: "IPv4", clock, tool, netlink });
     const watching = watchHost({ world, family: "IPv4", own, tool, echoes, signs, mark, hasGuard: false }, stop.signal);
     void (async (): Promise<void> => {
       for await (const event of watching) events.push(event);

@@ -1,7 +1,7 @@
 import type { Drift, HostEvent, IPFamily } from "@turnout/core/backend";
 import { Inbox } from "@turnout/host";
 import type { CommitMark, EchoCount, LinuxWorld, NftEvent, OwnCommits, SignChanges, SignWatch } from "@turnout/host";
-import { explainLegacySigns } from "@turnout/host/iptables";
+import { explainLegacyFingerprints } from "@turnout/host/iptables";
 import type { IptablesTool } from "@turnout/host/iptables";
 import type { TableName } from "@turnout/host/iptables/text";
 import { seeChains, seeTables, touchedChains } from "./seen.ts";
@@ -32,13 +32,13 @@ export interface WatchOptions {
  */
 export async function* watchHost(options: WatchOptions, signal: AbortSignal): AsyncIterable<HostEvent<IptablesFacts>> {
   const { world, tool, echoes } = options;
-  const isTold = (await tool.choice(signal)).variant === "nft";
+  const isReported = (await tool.choice(signal)).variant === "nft";
   const inbox = new Inbox<News>(world.clock, signal);
-  if (isTold) inbox.follow(world.netlink.watchNft(signal), (event) => ({ is: "commit", event }));
+  if (isReported) inbox.follow(world.netlink.watchNft(signal), (event) => ({ is: "commit", event }));
   else inbox.follow(options.signs.follow(signal), (changes) => ({ is: "signs", changes }));
   inbox.follow(world.netlink.watchAddresses(signal), () => ({ is: "addresses" }));
   echoes.start();
-  const isMissed = isTold && (await hasMissed(options, signal));
+  const isMissed = isReported && (await hasMissed(options, signal));
   yield { kind: "facts", facts: await readFacts(world, signal) };
   if (isMissed) yield { kind: "drift", what: "the ruleset changed before it was watched" };
   for (;;) {
@@ -49,7 +49,7 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
     } else if (news.is === "addresses") {
       yield { kind: "facts", facts: await readFacts(world, signal) };
     } else {
-      const drift = await foreignDrift(news.event, options, signal);
+      const drift = await externalDrift(news.event, options, signal);
       if (drift !== undefined) yield drift;
     }
   }
@@ -65,7 +65,7 @@ type News =
 async function tableDrift(changes: SignChanges, options: WatchOptions, signal: AbortSignal): Promise<Drift> {
   if (changes.size === 0) return { kind: "drift", what: "more was changed than could be looked at" };
   const left = await seeTables([...changes.keys()] as readonly TableName[], options, signal);
-  return { kind: "drift", what: explainLegacySigns(changes), left };
+  return { kind: "drift", what: explainLegacyFingerprints(changes), left };
 }
 
 /** Tell whether somebody else committed between the last look and now. Commits to other people's tables count: they can't be told apart. */
@@ -75,7 +75,7 @@ async function hasMissed({ world, own, mark }: WatchOptions, signal: AbortSignal
 }
 
 /** What somebody else did to our chains, or may have done, if this event tells so. */
-async function foreignDrift(event: NftEvent, options: WatchOptions, signal: AbortSignal): Promise<Drift | undefined> {
+async function externalDrift(event: NftEvent, options: WatchOptions, signal: AbortSignal): Promise<Drift | undefined> {
   const { family, echoes, world } = options;
   const nowMs = world.clock.nowMs();
   if (event.kind === "lost") {

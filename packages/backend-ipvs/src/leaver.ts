@@ -97,7 +97,7 @@ export class Leaver {
   async #leave(signal: AbortSignal, mayWait: boolean): Promise<void> {
     const { world, family, options } = this.#parts;
     const untilMs = world.clock.nowMs() + options.drainSeconds * 1000;
-    let isTold = false;
+    let isReported = false;
     for (;;) {
       const left = await this.#left(signal);
       if (left.busy.size === 0 || world.clock.nowMs() >= untilMs) return await this.#removeAll(left, signal);
@@ -106,11 +106,11 @@ export class Leaver {
       const rules = left.rules.map(({ tool, objects }) => ({ tool, objects: beside(objects) }));
       await this.#remove({ rules, objects: beside(left.objects), lingering: [] }, signal);
       if (!mayWait) throw new ProxyError("already_exists", STAYING, { object: `${left.busy.size} with connections` });
-      if (!isTold) {
+      if (!isReported) {
         const fields = { family, virtualServers: left.busy.size, seconds: options.drainSeconds };
         world.log.info("connections through IPVS go on until they end; their virtual servers stay for so long", fields);
       }
-      isTold = true;
+      isReported = true;
       await world.clock.sleep(LEAVE_LOOK_MS, signal);
       if (signal.aborted) throw new ProxyError("canceled", STAYING, { cause: signal.reason });
     }

@@ -39,13 +39,13 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
       yield { kind: "facts", facts: await readFacts(world) };
       continue;
     }
-    const drift = await foreignDrift(news.event, options, missed);
+    const drift = await externalDrift(news.event, options, missed);
     if (drift !== undefined) yield drift;
   }
 }
 
 /** What somebody else did to our table, if this event tells so. */
-async function foreignDrift(event: NftEvent, { family, echoes, world }: WatchOptions, missed: MissedCommits): Promise<Drift | undefined> {
+async function externalDrift(event: NftEvent, { family, echoes, world }: WatchOptions, missed: MissedCommits): Promise<Drift | undefined> {
   const table = `${NFT_FAMILY[family]} ${TABLE}`;
   const nowMs = world.clock.nowMs();
   if (event.kind === "lost") {

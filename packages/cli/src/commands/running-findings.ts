@@ -54,8 +54,8 @@ function externalIPFindings({ families }: ProxyStatus): readonly Finding[] {
 
 function sourceFindings({ sourceTroubles, families, source = "" }: ProxyStatus): readonly Finding[] {
   const problems = Object.entries(sourceTroubles).map(([part, problem]) => `${part}: ${problem}`);
-  const isTold = families.some(({ appliedSinceMs }) => appliedSinceMs !== undefined);
-  const isEmpty = isTold && families.every(({ services }) => services === 0);
+  const isReported = families.some(({ appliedSinceMs }) => appliedSinceMs !== undefined);
+  const isEmpty = isReported && families.every(({ services }) => services === 0);
   return [
     ...(problems.length === 0
       ? []

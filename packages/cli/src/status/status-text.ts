@@ -99,11 +99,11 @@ function healthWord({ health }: ProxyStatus): string {
 
 /** What is wrong although the proxy itself is well: what it reads. */
 function sourceWords({ families, sourceTroubles }: ProxyStatus): readonly string[] {
-  const isTold = families.some(({ appliedSinceMs }) => appliedSinceMs !== undefined);
+  const isReported = families.some(({ appliedSinceMs }) => appliedSinceMs !== undefined);
   const hasServices = families.some(({ services }) => services > 0);
   return [
     ...(Object.keys(sourceTroubles).length === 0 ? [] : ["the source is not followed, so changes of Services don't come in"]),
-    ...(hasServices || !isTold ? [] : ["no Service at all is known, so none is served"]),
+    ...(hasServices || !isReported ? [] : ["no Service at all is known, so none is served"]),
   ];
 }
 

@@ -177,11 +177,11 @@ class HostCheck {
   async left(): Promise<void> {
     this.#addService();
     this.#addService();
-    const isTold =
+    const isReported =
       this.#module.residence !== "process" &&
       (await this.#isSynced()) &&
       (await checkLeft(this.#runner, (...found) => this.#found(...found), this.#random));
-    if (!isTold) this.#findings.leaveOut("what a foreign change left: watch() tells of none of it (left)");
+    if (!isReported) this.#findings.leaveOut("what a foreign change left: watch() tells of none of it (left)");
   }
 
   /** See whether it counts what it should. */

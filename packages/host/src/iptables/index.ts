@@ -4,7 +4,7 @@
  * @packageDocumentation
  */
 export { hidesRules } from "./errors.ts";
-export { explainLegacySigns, legacySigns } from "./legacy-signs.ts";
+export { explainLegacyFingerprints, legacyFingerprints } from "./legacy-signs.ts";
 export type { LegacyFingerprintOptions } from "./legacy-signs.ts";
 export { SectionRestore } from "./section-restore.ts";
 export type { CommitCounts } from "./section-restore.ts";

@@ -25,7 +25,7 @@ export interface LegacyFingerprintOptions {
  *
  * Edges: what is replaced by rules of the same size, as many as before, is no sign.
  */
-export function legacySigns({ family, clock, tool, netlink }: LegacyFingerprintOptions): SignWatch {
+export function legacyFingerprints({ family, clock, tool, netlink }: LegacyFingerprintOptions): SignWatch {
   const look = (): Fingerprints => {
     if (tool.variant !== "legacy") return new Map();
     return new Map(
@@ -39,7 +39,7 @@ export function legacySigns({ family, clock, tool, netlink }: LegacyFingerprintO
 }
 
 /** Say which tables have changed, for people; the kernel doesn't know by whom. Pure. */
-export function explainLegacySigns(changes: SignChanges): string {
+export function explainLegacyFingerprints(changes: SignChanges): string {
   const entries = (text: string | undefined): string => text?.split(" ")[0] ?? "none";
   const tables = Array.from(changes, ([table, { before, now }]) => `${table} (${entries(now)} entries instead of ${entries(before)})`);
   return `legacy iptables changed in table ${tables.join(", ")}; the kernel does not tell by whom`;

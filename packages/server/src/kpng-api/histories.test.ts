@@ -92,7 +92,7 @@ class KpngStore extends Store {
 const endsNobody = ({ do: what, form }: ObjectEvent): boolean => what !== "slice" || form % 7 !== 3;
 
 /** A port that has lost every address is not told, nor its node port; a Service that has lost its cluster IP not at all. */
-function isTold({ name, destinations }: ServicePort, all: ReadonlyMap<string, ServicePort>): boolean {
+function isReported({ name, destinations }: ServicePort, all: ReadonlyMap<string, ServicePort>): boolean {
   const siblings = [...all.values()].filter((row) => row.name.name === name.name);
   return (
     destinations.some(({ kind }) => kind !== "nodePort") &&
@@ -130,7 +130,7 @@ describe("a history over globalv1", () => {
           carryOut(beside, one);
         }
         view.pull();
-        const wanted = used([...view.rows.values()].filter((row) => isTold(row, view.rows)));
+        const wanted = used([...view.rows.values()].filter((row) => isReported(row, view.rows)));
         await expect.poll(() => used(rows.values()), { interval: 1, timeout: 5_000 }).toEqual(wanted);
       }
     } finally {

@@ -143,8 +143,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
       get maxIntervalMs(): number {
         // In a dry run nothing of ours is in force that others could change.
         const isFound = backend.reportsDrift === true || backend.looksUpCheaply === true;
-        const isTold = (isFound && config.repairsOnNotice) || dryRun !== undefined;
-        return isTold ? FULL_SYNC_MS : Math.min(config.syncPeriodMs, FULL_SYNC_MS);
+        const isReported = (isFound && config.repairsOnNotice) || dryRun !== undefined;
+        return isReported ? FULL_SYNC_MS : Math.min(config.syncPeriodMs, FULL_SYNC_MS);
       },
       // Who turns repairs on notice off goes back to kube-proxy's promise: once each sync period.
       keepsMaxInterval: !config.repairsOnNotice,
