@@ -6,7 +6,7 @@ import type { IpvsOperation } from "@turnout/host/ipvs/model";
 import { Applier } from "./apply.ts";
 import { lookAtWhatIsLeft, NO_RULES, NOTHING, unlessMissing } from "./host-look.ts";
 import type { HostParts } from "./host-look.ts";
-import { busyServices, goingBeside, hasOwnChains, hasPortFilter, stillOurs } from "./leaving.ts";
+import { busyServices, removedTogether, hasOwnChains, hasPortFilter, stillOurs } from "./leaving.ts";
 import { DEVICE } from "./names.ts";
 import { serviceKey } from "./objects.ts";
 import type { IpvsObject } from "./objects.ts";
@@ -15,7 +15,7 @@ import type { Look } from "./observe.ts";
 import { planDelta } from "./plan.ts";
 
 /** How often connections are counted that keep leftovers in force. */
-const LEAVE_LOOK_MS = 5_000;
+const LEAVE_POLL_MS = 5_000;
 const STAYING = "virtual servers of ipvs stay: connections go on";
 
 /** Chains of ours in one variant of iptables. */
@@ -102,7 +102,7 @@ export class Leaver {
       const left = await this.#left(signal);
       if (left.busy.size === 0 || world.clock.nowMs() >= untilMs) return await this.#removeAll(left, signal);
       await this.#takeNoMore(left, signal);
-      const beside = (objects: readonly IpvsObject[]): readonly IpvsObject[] => goingBeside(objects, left.busy);
+      const beside = (objects: readonly IpvsObject[]): readonly IpvsObject[] => removedTogether(objects, left.busy);
       const rules = left.rules.map(({ tool, objects }) => ({ tool, objects: beside(objects) }));
       await this.#remove({ rules, objects: beside(left.objects), lingering: [] }, signal);
       if (!mayWait) throw new ProxyError("already_exists", STAYING, { object: `${left.busy.size} with connections` });
@@ -111,7 +111,7 @@ export class Leaver {
         world.log.info("connections through IPVS go on until they end; their virtual servers stay for so long", fields);
       }
       isReported = true;
-      await world.clock.sleep(LEAVE_LOOK_MS, signal);
+      await world.clock.sleep(LEAVE_POLL_MS, signal);
       if (signal.aborted) throw new ProxyError("canceled", STAYING, { cause: signal.reason });
     }
   }

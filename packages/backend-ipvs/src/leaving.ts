@@ -45,7 +45,7 @@ const KEPT_CHAINS: ReadonlySet<string> = new Set(["filter KUBE-IPVS-FILTER", "fi
  * Say what can go while connections through some virtual servers go on: all but those, their real servers and addresses, the sets, which say that
  * they are ours, and the filter of host ports.
  */
-export function goingBeside(objects: readonly IpvsObject[], busy: ReadonlySet<string>): readonly IpvsObject[] {
+export function removedTogether(objects: readonly IpvsObject[], busy: ReadonlySet<string>): readonly IpvsObject[] {
   if (busy.size === 0) return objects;
   const addresses = new Set([...busy].map((key) => readKey(key).address));
   return objects.flatMap((object): readonly IpvsObject[] => {

@@ -79,7 +79,7 @@ export function readServers({ family, world, tool, bound }: SignSources): Finger
   const withCount = (addresses: number): Fingerprints => signs.set("addresses", String(addresses));
   if (family === "IPv6")
     return ipvs.contents(family, HEAD_PAGES).then(async (head) => {
-      signs.set(ANY_SIGN, head.some((digest) => digest !== 0) ? "some" : "none");
+      signs.set(ANY_FINGERPRINT, head.some((digest) => digest !== 0) ? "some" : "none");
       return withCount(await count);
     });
   return typeof count === "number" ? withCount(count) : count.then(withCount);
@@ -88,7 +88,7 @@ export function readServers({ family, world, tool, bound }: SignSources): Finger
 /** Count the members of some of our sets. The kernel goes through them. */
 export async function readSets({ world }: Pick<SignSources, "world">, names: Iterable<string>): Promise<Fingerprints> {
   const sizes = await world.netlink.setSizes([...names]);
-  return new Map(Array.from(sizes, ([name, size]) => [setSign(name), String(size)]));
+  return new Map(Array.from(sizes, ([name, size]) => [setFingerprint(name), String(size)]));
 }
 
 /** Read what takes long: a digest of all virtual servers with their real servers and weights, in parts, and how many members each of our sets has. */
@@ -101,14 +101,14 @@ export async function readContents({ family, world }: Pick<SignSources, "family"
 /** The sets that have members, by the signs of {@link readContents}, but for the largest, which has all endpoints: they are looked at often. Pure. */
 export function filledSets(signs: Fingerprints, family: IPFamily): readonly string[] {
   const largest = setName("KUBE-LOOP-BACK", family);
-  return ownSets(family).filter((name) => name !== largest && (signs.get(setSign(name)) ?? "0") !== "0");
+  return ownSets(family).filter((name) => name !== largest && (signs.get(setFingerprint(name)) ?? "0") !== "0");
 }
 
 /** The sign of whether there are virtual servers. */
-const ANY_SIGN = "virtual servers of IPv6";
+const ANY_FINGERPRINT = "virtual servers of IPv6";
 
 /** The sign of how many members a set has. */
-export function setSign(name: string): string {
+export function setFingerprint(name: string): string {
   return `set ${name}`;
 }
 
@@ -123,7 +123,7 @@ export function writtenContents(steps: readonly Step[]): ReadonlySet<string> | u
   return new Set(
     objects.flatMap((object) => {
       if (object.kind === "service" || object.kind === "server") return [contentsOf(partOf(readKey(object.key)))];
-      return object.kind === "entry" ? [setSign(setNameOf(object))] : [];
+      return object.kind === "entry" ? [setFingerprint(setNameOf(object))] : [];
     }),
   );
 }
@@ -166,7 +166,7 @@ export function touchedBy(changes: SignChanges): Touched {
   const [tables, parts, sets] = [new Set<TableName>(), new Set<number>(), new Map<string, boolean | undefined>()];
   for (const [sign, { now }] of changes) {
     const [kind, name = ""] = sign.split(" ");
-    if (sign === ANY_SIGN) for (let part = 0; part < PARTS; part += 1) parts.add(part);
+    if (sign === ANY_FINGERPRINT) for (let part = 0; part < PARTS; part += 1) parts.add(part);
     else if (kind === "table") tables.add(name as TableName);
     else if (kind === "settings" || kind === "contents") parts.add(Number(name));
     else if (kind === "set") sets.set(name, now === undefined ? undefined : now !== "0");

@@ -44,7 +44,7 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
   // What changed since the probe is told, too.
   yield { kind: "facts", facts: await readFacts(parts.world) };
   for (let news = await inbox.next(); news !== "end" && news !== "due"; news = await inbox.next()) {
-    if (news.changes !== undefined) yield await signDrift(news.changes, options, signal);
+    if (news.changes !== undefined) yield await fingerprintDrift(news.changes, options, signal);
     else if (news.commit === undefined) yield { kind: "facts", facts: await readFacts(parts.world) };
     else {
       const drift = await commitDrift(news.commit, options, signal);
@@ -53,7 +53,7 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
   }
 }
 
-async function signDrift(changes: SignChanges, options: WatchOptions, signal: AbortSignal): Promise<Drift> {
+async function fingerprintDrift(changes: SignChanges, options: WatchOptions, signal: AbortSignal): Promise<Drift> {
   if (changes.size === 0) return { kind: "drift", what: "more was changed than could be looked at" };
   return { kind: "drift", what: explainSigns(changes), left: await seeTouched(touchedBy(changes), options, signal) };
 }

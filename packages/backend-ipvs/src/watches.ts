@@ -1,7 +1,7 @@
 import { SignWatch } from "@turnout/host";
 import type { SignChanges, Fingerprints } from "@turnout/host";
 import type { Step } from "./plan.ts";
-import { contentsOf, filledSets, readContents, readServers, readSets, setSign, touchedBy, writtenContents } from "./signs.ts";
+import { contentsOf, filledSets, readContents, readServers, readSets, setFingerprint, touchedBy, writtenContents } from "./signs.ts";
 import type { SignSources } from "./signs.ts";
 import type { IpvsWorld } from "./world.ts";
 
@@ -72,7 +72,7 @@ export class Watches {
     const signs = await readContents(sources);
     const fresh = filledSets(signs, sources.family).filter((name) => !this.#filledSets.has(name));
     // Which sets are looked at is nobody's change.
-    this.#sets.forget(fresh.map(setSign));
+    this.#sets.forget(fresh.map(setFingerprint));
     for (const name of fresh) this.#filledSets.add(name);
     return signs;
   }

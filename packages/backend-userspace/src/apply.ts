@@ -11,7 +11,7 @@ import type { Step } from "./plan.ts";
 /** How often what lingers is looked at. */
 const REVISIT_MS = 2_000;
 /** How often it is looked whether all connections have ended, when the process ends. */
-const DRAIN_LOOK_MS = 100;
+const DRAIN_POLL_MS = 100;
 
 /** Brings objects into force in this process: sockets, and addresses for them. */
 export class Applier {
@@ -100,7 +100,7 @@ export class Applier {
     this.#active.clear();
     const open = this.#fronts.connections;
     if (open > 0) log.info("waiting for connections to end", { family: this.#traffic.family, connections: open });
-    while (this.#fronts.connections > 0 && !signal.aborted) await clock.sleep(DRAIN_LOOK_MS, signal);
+    while (this.#fronts.connections > 0 && !signal.aborted) await clock.sleep(DRAIN_POLL_MS, signal);
     const left = this.#fronts.connections;
     if (left > 0) log.warn("connections were cut", { family: this.#traffic.family, connections: left });
     this.#fronts.cutAll();

@@ -11,7 +11,7 @@ import { memberOf } from "../sets.ts";
 import type { Results } from "./results.ts";
 
 /** How often the connections of a real server that drains are counted. */
-const DRAIN_LOOK_MS = 5_000;
+const DRAIN_POLL_MS = 5_000;
 
 /** An object, and what brings it into force or takes it away. */
 export type Change = readonly [IpvsObject, IpvsOperation];
@@ -115,7 +115,7 @@ export class ServerWriter {
       signal,
     );
     for (const object of going)
-      if (busy.has(object.key)) results.lingering.push({ object: { ...object, value: 0 }, afterMs: DRAIN_LOOK_MS });
+      if (busy.has(object.key)) results.lingering.push({ object: { ...object, value: 0 }, afterMs: DRAIN_POLL_MS });
   }
 
   #weightless(object: ServerObject): Change {

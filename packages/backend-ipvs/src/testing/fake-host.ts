@@ -15,7 +15,7 @@ import type { IpvsWorld } from "../world.ts";
 import { isOwnChain, isOwnSet, OWNERSHIP } from "./ownership.ts";
 
 const START_MS = 1_000_000;
-const FOREIGN_DEVICE = "docker0";
+const EXTERNAL_DEVICE = "docker0";
 const SYSCTLS: Readonly<Record<string, string>> = {
   "net.ipv4.conf.all.route_localnet": "0",
   "net.ipv4.conf.all.arp_ignore": "0",
@@ -57,7 +57,7 @@ class FakeIpvsHost implements IpvsFakeHost {
   readonly #netlink: FakeNetlink = createFakeNetlink();
   readonly #log = createFakeLog();
   readonly #iptables: FakeIptables;
-  readonly #links: FakeLinks = { devices: new Map([[FOREIGN_DEVICE, "bridge"]]), addresses: [], onChange: () => this.#tellAddresses() };
+  readonly #links: FakeLinks = { devices: new Map([[EXTERNAL_DEVICE, "bridge"]]), addresses: [], onChange: () => this.#reportAddresses() };
   #addresses: readonly HostAddress[] = STAGE_ADDRESSES;
   #boundCount = 0;
 
@@ -81,7 +81,7 @@ class FakeIpvsHost implements IpvsFakeHost {
       { verb: "add-service", service: { ...service, scheduler: "rr", flags: 0, timeoutSeconds: 0, clientPrefixLength: 32 } },
       { verb: "add-server", service, server: { address: "192.0.2.81", port: 80, weight: 1 } },
     );
-    this.#tellAddresses();
+    this.#reportAddresses();
   }
 
   get lines(): readonly string[] {
@@ -98,7 +98,7 @@ class FakeIpvsHost implements IpvsFakeHost {
 
   setAddresses(addresses: readonly HostAddress[]): void {
     this.#addresses = addresses;
-    this.#tellAddresses();
+    this.#reportAddresses();
   }
 
   trace(packet: Packet, random: () => number): Trace {
@@ -246,7 +246,7 @@ class FakeIpvsHost implements IpvsFakeHost {
     const { addresses } = this.#links;
     const [gone] = addresses.splice(Math.floor(random() * addresses.length), 1);
     if (gone === undefined) return undefined;
-    this.#tellAddresses();
+    this.#reportAddresses();
     return `took ${gone.ip} off ${gone.link}`;
   }
 
@@ -255,7 +255,7 @@ class FakeIpvsHost implements IpvsFakeHost {
     return { isLocal: (address) => local.has(address) || (address.startsWith("127.") && local.has("127.0.0.1")), random, balance };
   }
 
-  #tellAddresses(): void {
+  #reportAddresses(): void {
     this.#boundCount++;
     for (const family of FAMILIES) {
       this.#netlink.setAddresses(

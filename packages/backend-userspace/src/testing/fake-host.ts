@@ -12,7 +12,7 @@ import { FakeSockets, type Flow as UdpFlow } from "./fake-sockets.ts";
 const START_MS = 1_000_000;
 const FIRST_PORT = 20_000;
 const PORTS = 40_000;
-const FOREIGN_DEVICE = "docker0";
+const EXTERNAL_DEVICE = "docker0";
 
 /** The userspace backend's host in memory, with more to look at than the kit needs. */
 export interface UserspaceFakeHost extends FakeHost {
@@ -40,7 +40,7 @@ class FakeUserspaceHost implements UserspaceFakeHost {
   readonly #faults = new FaultSwitches();
   readonly #clock = new TestClock(START_MS);
   readonly #netlink = createFakeNetlink();
-  readonly #links: FakeLinks = { devices: new Map([[FOREIGN_DEVICE, "bridge"]]), addresses: [], onChange: () => this.#tellAddresses() };
+  readonly #links: FakeLinks = { devices: new Map([[EXTERNAL_DEVICE, "bridge"]]), addresses: [], onChange: () => this.#reportAddresses() };
   #addresses: readonly HostAddress[] = STAGE_ADDRESSES;
   #kept: { readonly flow: Flow; readonly udp: UdpFlow }[] = [];
   #random: () => number = () => 0;
@@ -64,7 +64,7 @@ class FakeUserspaceHost implements UserspaceFakeHost {
       random: () => this.#random(),
       canOwnAddresses: () => Promise.resolve(true),
     };
-    this.#tellAddresses();
+    this.#reportAddresses();
   }
 
   get lines(): readonly string[] {
@@ -81,7 +81,7 @@ class FakeUserspaceHost implements UserspaceFakeHost {
 
   setAddresses(addresses: readonly HostAddress[]): void {
     this.#addresses = addresses;
-    this.#tellAddresses();
+    this.#reportAddresses();
   }
 
   trace(packet: Packet, random: () => number): Trace {
@@ -104,7 +104,7 @@ class FakeUserspaceHost implements UserspaceFakeHost {
     const { addresses } = this.#links;
     const [gone] = addresses.splice(Math.floor(random() * addresses.length), 1);
     if (gone === undefined) return undefined;
-    this.#tellAddresses();
+    this.#reportAddresses();
     return `took ${gone.ip} off ${gone.link}`;
   }
 
@@ -154,7 +154,7 @@ class FakeUserspaceHost implements UserspaceFakeHost {
     return ip.startsWith("127.") || [...this.#addresses, ...this.#links.addresses].some((one) => one.ip === ip);
   }
 
-  #tellAddresses(): void {
+  #reportAddresses(): void {
     const all = [...this.#addresses, ...this.#links.addresses];
     for (const family of FAMILIES)
       this.#netlink.setAddresses(
