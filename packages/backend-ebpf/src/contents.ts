@@ -30,7 +30,7 @@ export async function readContents(
   names: readonly WrittenMap[],
   room: ElementSpace,
 ): Promise<Fingerprints> {
-  const signs = new Map<string, string>();
+  const fingerprints = new Map<string, string>();
   for (const name of names) {
     const map = open?.maps.get(name);
     if (map === undefined) continue;
@@ -44,14 +44,14 @@ export async function readContents(
         sums[part] = (sums[part] ?? 0) + mixed(valueWords, at * valueLength, valueLength, key);
       }
     }
-    for (const [part, sum] of sums.entries()) if (sum !== 0) signs.set(signOf(name, part), String(sum));
+    for (const [part, sum] of sums.entries()) if (sum !== 0) fingerprints.set(fingerprintOf(name, part), String(sum));
   }
-  return signs;
+  return fingerprints;
 }
 
 /** The signs of all parts of a map. Pure. */
 export function partsOf(name: WrittenMap): readonly string[] {
-  return Array.from({ length: PARTS }, (_, part) => signOf(name, part));
+  return Array.from({ length: PARTS }, (_, part) => fingerprintOf(name, part));
 }
 
 /** Which signs steps can change; undefined: any. Pure. */
@@ -61,7 +61,7 @@ export function writtenParts(steps: readonly Step[]): ReadonlySet<string> | unde
   for (const { object } of steps) {
     if (!isInMap(object)) continue;
     const map = mapOf(object);
-    for (const key of keysOf(object)) parts.add(signOf(map, partOfKey(map, key)));
+    for (const key of keysOf(object)) parts.add(fingerprintOf(map, partOfKey(map, key)));
   }
   return parts;
 }
@@ -119,7 +119,7 @@ function wordsOf(bytes: Buffer): Int32Array {
   return new Int32Array(aligned.buffer, aligned.byteOffset, aligned.length / WORD);
 }
 
-function signOf(map: WrittenMap, part: number): string {
+function fingerprintOf(map: WrittenMap, part: number): string {
   return `content ${map} ${part}`;
 }
 

@@ -56,7 +56,7 @@ function chosen(
   const devices = deviceFacts(parts, wanted);
   const context = { node: { ...node, podCIDRs, detector }, host: { ...FACTS, devices } };
   const names = new Map(devices.map(({ index, name }) => [index, name]));
-  return chooseDevices(context, { isNamedAlone: wanted.length > 0, answering: new Set(answering) }).map(
+  return chooseDevices(context, { isNamedOnly: wanted.length > 0, answering: new Set(answering) }).map(
     ({ index, program }) => `${names.get(index)} ${program}`,
   );
 }

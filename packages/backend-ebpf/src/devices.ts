@@ -74,7 +74,7 @@ export interface ChosenDevice {
 /** What the choice of devices depends on beside the node. */
 export interface DeviceChoice {
   /** Only devices that the option names carry programs. */
-  readonly isNamedAlone: boolean;
+  readonly isNamedOnly: boolean;
   /** The addresses of the host on which node ports answer. */
   readonly answering: ReadonlySet<string>;
 }
@@ -87,7 +87,7 @@ export interface DeviceChoice {
  */
 export function chooseDevices(
   { node, host }: { readonly node: NodeContext; readonly host: { readonly devices: readonly DeviceFact[] } },
-  { isNamedAlone, answering }: DeviceChoice,
+  { isNamedOnly, answering }: DeviceChoice,
 ): readonly ChosenDevice[] {
   const { addresses, detector } = node;
   const pods = podRangesOf(node);
@@ -101,7 +101,7 @@ export function chooseDevices(
     device.addresses.some((address) => addresses.includes(address) || answering.has(address)) ||
     device.destinations.some((reached) => isUntold || pods.some((range) => isInside(reached, range) || isInside(range, reached)));
   return host.devices
-    .filter((device) => (isNamedAlone ? device.isNamed : isFound(device)))
+    .filter((device) => (isNamedOnly ? device.isNamed : isFound(device)))
     .map(({ index, name }) => ({ index, program: isOfPods(name) ? "turnout_in_pods" : "turnout_in" }));
 }
 

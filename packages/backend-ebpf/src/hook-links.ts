@@ -12,7 +12,7 @@ import type { PinnedMaps, PinWorld } from "./pinned-maps.ts";
 
 /** How long a program waits for the maps of another family to be filled, and how often it looks, in ms. */
 const FILL_WAIT_MS = 5_000;
-const FILL_LOOK_MS = 20;
+const FILL_POLL_MS = 20;
 
 /** What links are made with. */
 export interface HookLinkTools {
@@ -177,7 +177,7 @@ export class HookLinks {
             object: object.key,
             hint: "the old ones stay in force; it is tried again",
           });
-        await clock.sleep(FILL_LOOK_MS, signal);
+        await clock.sleep(FILL_POLL_MS, signal);
         if (signal.aborted) throw new ProxyError("canceled", "a plan was stopped", { cause: signal.reason });
       }
     }

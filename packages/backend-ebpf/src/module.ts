@@ -19,7 +19,7 @@ import type {
   ServicePort,
   Turn,
 } from "@turnout/core/backend";
-import type { SignChanges } from "@turnout/host";
+import type { FingerprintChanges } from "@turnout/host";
 import { Applier } from "./apply.ts";
 import { Carriers } from "./carriers.ts";
 import { HookLinks } from "./hook-links.ts";
@@ -179,7 +179,7 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
 
   skeleton(context: Context<EbpfFacts>): readonly EbpfObject[] {
     const { maps, options } = this.#shared;
-    const parts = { isKeeper: this.#isKeeper, programs: maps.programs, isNamedAlone: options.devices.length > 0 };
+    const parts = { isKeeper: this.#isKeeper, programs: maps.programs, isNamedOnly: options.devices.length > 0 };
     const skeleton = renderSkeleton(context, parts);
     if (this.#isKeeper) this.#carriers.learn(context.host.devices, skeleton);
     return skeleton;
@@ -293,8 +293,8 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
         canServePackets: () => packets.lookAgain(signal),
         echoes: this.#isKeeper ? packets.nft.echoes : undefined,
         seeTable: () => seeTable(packets, watches, signal),
-        signs: (stop: AbortSignal) => watches.follow(stop),
-        see: (changes: SignChanges) => seeTouched(changes, sight),
+        fingerprints: (stop: AbortSignal) => watches.follow(stop),
+        see: (changes: FingerprintChanges) => seeTouched(changes, sight),
       };
       yield* watchHost(options, world, watched, until);
       round.abort();

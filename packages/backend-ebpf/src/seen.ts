@@ -1,6 +1,6 @@
 import { objectId } from "@turnout/core/backend";
 import type { Drift, IPFamily, KernelObject, SeenPart } from "@turnout/core/backend";
-import type { SignChanges } from "@turnout/host";
+import type { FingerprintChanges } from "@turnout/host";
 import { isObjectIn } from "./contents.ts";
 import { isInMap } from "./elements.ts";
 import { placeOf } from "./hooks.ts";
@@ -10,7 +10,7 @@ import type { EbpfObject } from "./objects.ts";
 import { readLook } from "./observe.ts";
 import type { PacketHost } from "./packet-host.ts";
 import type { PinnedMaps } from "./pinned-maps.ts";
-import { explainSigns, touchedParts } from "./signs.ts";
+import { explainFingerprints, touchedParts } from "./signs.ts";
 import type { TouchedParts } from "./signs.ts";
 import type { Watches } from "./watches.ts";
 
@@ -45,7 +45,7 @@ export async function seeTable(packets: Pick<PacketHost, "table">, watches: Sigh
  * everything has to be compared.
  * @throws {ProxyError} what looking fails with.
  */
-export async function seeTouched(changes: SignChanges, sight: Sight): Promise<Drift | undefined> {
+export async function seeTouched(changes: FingerprintChanges, sight: Sight): Promise<Drift | undefined> {
   const { maps, world, byClsact, family, isKeeper, watches, onSeen } = sight;
   if (changes.size === 0) return { kind: "drift", what: "more was changed than could be looked at" };
   const isCurrent = watches.sinceNow();
@@ -55,7 +55,7 @@ export async function seeTouched(changes: SignChanges, sight: Sight): Promise<Dr
   const touched = touchedParts(rest);
   const hasAttached = isKeeper && touched.attached.size > 0;
   if (!touched.hasOtherPins && !hasAttached && touched.maps.size === 0) return undefined;
-  const what = explainSigns(rest);
+  const what = explainFingerprints(rest);
   if (touched.hasOtherPins) return { kind: "drift", what };
   const look = { ...(await lookAtPins(maps, world, byClsact, { maps: touched.maps, hasAttached })), table: undefined };
   // Maps are missing, so nothing is what it was.

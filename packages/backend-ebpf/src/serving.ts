@@ -4,7 +4,7 @@ import type { EbpfObject } from "./objects.ts";
 
 /** How long a family waits for the first one's programs, and how often it looks, in ms. */
 const SERVE_WAIT_MS = 30_000;
-const LOOK_MS = 20;
+const POLL_MS = 20;
 
 /**
  * Whether programs of ours serve this node. The first family brings them to their hooks and devices; what the other family writes is in force only then,
@@ -55,7 +55,7 @@ export class Serving {
     while (!this.#hasServed) {
       if (clock.nowMs() >= untilMs)
         throw new ProxyError("timed_out", "the programs are not at their hooks yet", { hint: "the log of the other family says why" });
-      await clock.sleep(LOOK_MS, signal);
+      await clock.sleep(POLL_MS, signal);
       if (signal.aborted) throw new ProxyError("canceled", "a plan was stopped", { cause: signal.reason });
     }
   }

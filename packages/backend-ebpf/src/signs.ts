@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { ProxyError } from "@turnout/core/backend";
 import type { LinkInfo } from "@turnout/host/bpf";
-import type { SignChanges, Fingerprints } from "@turnout/host";
+import type { FingerprintChanges, Fingerprints } from "@turnout/host";
 import { FILTER } from "./attached.ts";
 import type { MapParts } from "./contents.ts";
 import { WRITTEN_MAPS } from "./elements.ts";
@@ -12,7 +12,7 @@ import type { PinnedMaps } from "./pinned-maps.ts";
 import type { EbpfWorld } from "./world.ts";
 
 /** What is looked at. */
-export interface SignSources {
+export interface FingerprintSources {
   readonly maps: Pick<PinnedMaps, "open" | "folder" | "programs">;
   readonly world: Pick<EbpfWorld, "bpf" | "pinFiles">;
   /** Keys of devices at which filters of clsact carry our programs. */
@@ -26,49 +26,49 @@ export interface SignSources {
  * @throws {ProxyError}
  */
 export function readSizes({ open }: Pick<PinnedMaps, "open">): Fingerprints {
-  const signs = new Map<string, string>();
+  const fingerprints = new Map<string, string>();
   for (const name of WRITTEN_MAPS) {
     const map = open?.maps.get(name);
-    if (map !== undefined) signs.set(`map ${name}`, String(map.memoryBytes()));
+    if (map !== undefined) fingerprints.set(`map ${name}`, String(map.memoryBytes()));
   }
-  return signs;
+  return fingerprints;
 }
 
 /** Read what is pinned. Which link a name has is not looked at. @throws an error of node:fs. */
-export function readPins({ maps, world: { pinFiles } }: Pick<SignSources, "maps" | "world">): Fingerprints {
+export function readPins({ maps, world: { pinFiles } }: Pick<FingerprintSources, "maps" | "world">): Fingerprints {
   const { folder, programs, open } = maps;
-  const signs = new Map<string, string>();
-  if (open === undefined) return signs;
+  const fingerprints = new Map<string, string>();
+  if (open === undefined) return fingerprints;
   const { root } = open;
   for (const path of ["", folder, ...Object.values(programs)])
-    signs.set(
+    fingerprints.set(
       `pins ${path}`,
       pinFiles
         .names(path === "" ? root : `${root}/${path}`)
         .toSorted()
         .join(" "),
     );
-  for (const key of pinFiles.names(`${root}/${LINK_FOLDER}`)) signs.set(`pin ${key}`, "there");
-  return signs;
+  for (const key of pinFiles.names(`${root}/${LINK_FOLDER}`)) fingerprints.set(`pin ${key}`, "there");
+  return fingerprints;
 }
 
 /** Read where links and filters are attached. @throws {ProxyError} */
-export function readPlaces({ maps, world, filtered }: SignSources): Fingerprints {
+export function readPlaces({ maps, world, filtered }: FingerprintSources): Fingerprints {
   const { open } = maps;
-  const signs = new Map<string, string>();
-  if (open === undefined) return signs;
+  const fingerprints = new Map<string, string>();
+  if (open === undefined) return fingerprints;
   const { root } = open;
   const { bpf, pinFiles } = world;
   const links = `${root}/${LINK_FOLDER}`;
   for (const key of pinFiles.names(links)) {
     const info = linkInfo(world, `${links}/${key}`);
-    if (info !== undefined) signs.set(`link ${key}`, placeText(info));
+    if (info !== undefined) fingerprints.set(`link ${key}`, placeText(info));
   }
   for (const key of filtered()) {
     const place = placeOf(key);
-    if (place !== undefined) signs.set(`filter ${key}`, String(bpf.clsactProgram(place, FILTER) ?? "none"));
+    if (place !== undefined) fingerprints.set(`filter ${key}`, String(bpf.clsactProgram(place, FILTER) ?? "none"));
   }
-  return signs;
+  return fingerprints;
 }
 
 /** What signs say was touched. */
@@ -82,7 +82,7 @@ export interface TouchedParts {
 }
 
 /** Sort what has changed. Pure. */
-export function touchedParts(changes: SignChanges): TouchedParts {
+export function touchedParts(changes: FingerprintChanges): TouchedParts {
   const maps = new Map<WrittenMap, Set<number> | "all">();
   const attached = new Set<string>();
   let hasOtherPins = false;
@@ -101,7 +101,7 @@ export function touchedParts(changes: SignChanges): TouchedParts {
 }
 
 /** Say what has changed, for people. Pure. */
-export function explainSigns(changes: SignChanges): string {
+export function explainFingerprints(changes: FingerprintChanges): string {
   const texts = Array.from(changes, ([sign, { before, now }]) => {
     const [kind, name = ""] = sign.split(" ");
     if (kind === "map") return `map ${name} has ${Number(now) < Number(before) ? "fewer" : "more"} elements`;
@@ -115,7 +115,7 @@ export function explainSigns(changes: SignChanges): string {
 }
 
 /** Undefined: it went meanwhile, or is none. */
-function linkInfo({ bpf, pinFiles }: SignSources["world"], pin: string): LinkInfo | undefined {
+function linkInfo({ bpf, pinFiles }: FingerprintSources["world"], pin: string): LinkInfo | undefined {
   try {
     const link = bpf.openLink(pin);
     try {

@@ -19,7 +19,7 @@ export interface SkeletonParts {
   /** The folders of the programs, below that of all pins. */
   readonly programs: Readonly<Record<ProgramFile, string>>;
   /** Only devices that the option names carry programs. */
-  readonly isNamedAlone: boolean;
+  readonly isNamedOnly: boolean;
 }
 
 /**
@@ -28,7 +28,7 @@ export interface SkeletonParts {
  * Edges: node ports never answer on loopback (R-37): the process does where loopback is named, and UDP is refused (R-38). Where detect-local tells pods by devices there are no pod ranges: these devices have a program of
  * their own.
  */
-export function renderSkeleton(context: Context<EbpfFacts>, { isKeeper, programs, isNamedAlone }: SkeletonParts): readonly EbpfObject[] {
+export function renderSkeleton(context: Context<EbpfFacts>, { isKeeper, programs, isNamedOnly }: SkeletonParts): readonly EbpfObject[] {
   const { node, host } = context;
   const { family, addresses, settings, detector } = node;
   const [primary] = addresses;
@@ -57,7 +57,7 @@ export function renderSkeleton(context: Context<EbpfFacts>, { isKeeper, programs
     ...own,
     ...Object.keys(HOOKS).map((key): EbpfObject => ({ kind: "link", key, value: { cgroup: host.cgroup, programs: programs.sockets } })),
     ...(host.hasPackets ? [TABLE_OBJECT] : []),
-    ...chooseDevices(context, { isNamedAlone, answering }).flatMap(({ index, program }) => [
+    ...chooseDevices(context, { isNamedOnly, answering }).flatMap(({ index, program }) => [
       deviceObject(deviceKey({ ifindex: index, direction: "ingress" }), program, programs.packets),
       deviceObject(deviceKey({ ifindex: index, direction: "egress" }), "turnout_out", programs.packets),
     ]),

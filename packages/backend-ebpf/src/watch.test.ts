@@ -1,8 +1,8 @@
 import { ProxyError } from "@turnout/core/backend";
 import type { Drift, SeenPart } from "@turnout/core/backend";
 import { flushPromises, RecordingLog, TestClock } from "@turnout/core/testing";
-import { createExec, EchoCount, SignWatch } from "@turnout/host";
-import type { SignChanges } from "@turnout/host";
+import { createExec, EchoCount, FingerprintWatch } from "@turnout/host";
+import type { FingerprintChanges } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { parseEbpfOptions } from "./options.ts";
@@ -51,17 +51,17 @@ function worldOf(): EbpfWorld {
 /** All facts that are told, as they come. */
 function follow(raw: Parameters<typeof parseEbpfOptions>[0], some: Partial<Watched> = {}): EbpfFacts[] {
   const reported: EbpfFacts[] = [];
-  const signs = (signal: AbortSignal): readonly AsyncIterable<SignChanges>[] => [
-    new SignWatch({ clock, look: () => attached }).follow(signal),
+  const fingerprints = (signal: AbortSignal): readonly AsyncIterable<FingerprintChanges>[] => [
+    new FingerprintWatch({ clock, look: () => attached }).follow(signal),
   ];
-  const see = (changes: SignChanges): Promise<Drift> =>
+  const see = (changes: FingerprintChanges): Promise<Drift> =>
     Promise.resolve({ kind: "drift", what: Array.from(changes, ([sign, { now }]) => `${sign} ${now}`).join() });
   const watched = {
     hasPackets: false,
     canServePackets: () => Promise.resolve(false),
     echoes: undefined,
     seeTable: () => Promise.resolve(TABLE),
-    signs,
+    fingerprints,
     see,
     ...some,
   };

@@ -1,13 +1,13 @@
 import type { Drift, HostEvent, SeenPart } from "@turnout/core/backend";
 import { Inbox } from "@turnout/host";
-import type { EchoCount, NftEvent, SignChanges } from "@turnout/host";
+import type { EchoCount, NftEvent, FingerprintChanges } from "@turnout/host";
 import { TABLE_OBJECT } from "./nft-table.ts";
 import type { EbpfFacts, EbpfOptions } from "./options.ts";
 import { readFacts } from "./probe.ts";
 import type { EbpfWorld } from "./world.ts";
 
 /** How often it is looked for network namespaces that are opted out, in ms: nothing tells of them. */
-const LOOK_MS = 5_000;
+const POLL_MS = 5_000;
 
 /** Where reading facts takes so long, as on a router with very many routes, it rests so long before the next reading. */
 const LONG_MS = 1_000;
@@ -27,15 +27,15 @@ export interface Watched {
   /** Look at the table of nft alone. @throws {ProxyError} */
   readonly seeTable: () => Promise<SeenPart>;
   /** Others' changes of what the kernel doesn't notify, until the signal aborts. */
-  readonly signs: (signal: AbortSignal) => readonly AsyncIterable<SignChanges>[];
+  readonly fingerprints: (signal: AbortSignal) => readonly AsyncIterable<FingerprintChanges>[];
   /** Look at what was changed; undefined: nothing of this family's. */
-  readonly see: (changes: SignChanges) => Promise<Drift | undefined>;
+  readonly see: (changes: FingerprintChanges) => Promise<Drift | undefined>;
 }
 
 /** What there is to hear of; neither: facts. */
 interface News {
   readonly commit?: NftEvent;
-  readonly changes?: SignChanges;
+  readonly changes?: FingerprintChanges;
 }
 
 /**
@@ -45,7 +45,7 @@ interface News {
 export async function* watchHost(
   options: EbpfOptions,
   world: EbpfWorld,
-  { hasPackets, canServePackets, echoes, seeTable, signs, see }: Watched,
+  { hasPackets, canServePackets, echoes, seeTable, fingerprints, see }: Watched,
   signal: AbortSignal,
 ): AsyncIterable<HostEvent<EbpfFacts>> {
   const { clock, netlink } = world;
@@ -53,11 +53,11 @@ export async function* watchHost(
   inbox.follow(netlink.watchAddresses(signal), () => ({}));
   if (hasPackets) inbox.follow(netlink.watchDevices(signal), () => ({}));
   if (hasPackets && echoes !== undefined) inbox.follow(netlink.watchNft(signal), (commit) => ({ commit }));
-  for (const one of signs(signal)) inbox.follow(one, (changes) => ({ changes }));
+  for (const one of fingerprints(signal)) inbox.follow(one, (changes) => ({ changes }));
   echoes?.start();
   let probeMs = hasPackets ? Number.POSITIVE_INFINITY : clock.nowMs() + PROBE_MS;
   const nextMs = (): number =>
-    Math.min(probeMs, options.optOutNamespaces.length === 0 ? Number.POSITIVE_INFINITY : clock.nowMs() + LOOK_MS);
+    Math.min(probeMs, options.optOutNamespaces.length === 0 ? Number.POSITIVE_INFINITY : clock.nowMs() + POLL_MS);
   let news: News | "due" | "end" = "due";
   while (news !== "end") {
     if (clock.nowMs() >= probeMs) {

@@ -1,5 +1,5 @@
 import { flushPromises, TestClock } from "@turnout/core/testing";
-import type { SignChanges } from "@turnout/host";
+import type { FingerprintChanges } from "@turnout/host";
 import type { BpfMap, Elements } from "@turnout/host/bpf";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { EbpfMap, WrittenMap } from "./elements.ts";
@@ -69,7 +69,7 @@ async function* read(): AsyncGenerator<Elements> {
   yield { count: 1, keys: Buffer.alloc(STRUCTS.place.bytes, 7), values: value };
 }
 
-async function hear(all: AsyncIterable<SignChanges>): Promise<void> {
+async function hear(all: AsyncIterable<FingerprintChanges>): Promise<void> {
   for await (const changes of all) reported.push(...changes.keys());
 }
 

@@ -1,13 +1,13 @@
-import { SignWatch } from "@turnout/host";
+import { FingerprintWatch } from "@turnout/host";
 import { ElementSpace } from "@turnout/host/bpf";
-import type { SignChanges, Fingerprints } from "@turnout/host";
+import type { FingerprintChanges, Fingerprints } from "@turnout/host";
 import { DIGESTED, partsOf, readContents, writtenParts } from "./contents.ts";
 import { isInMap } from "./elements.ts";
 import type { WrittenMap } from "./elements.ts";
 import type { Step } from "./plan.ts";
 import type { PinnedMaps } from "./pinned-maps.ts";
 import { readPins, readPlaces, readSizes, touchedParts } from "./signs.ts";
-import type { SignSources } from "./signs.ts";
+import type { FingerprintSources } from "./signs.ts";
 import type { EbpfWorld } from "./world.ts";
 
 /** Looking takes this share of a core at most: at sizes and pins two tenths of a millisecond, at places a file for each program. */
@@ -15,9 +15,9 @@ const OFTEN_SHARE = 0.001;
 const PLACES_SHARE = 0.001;
 
 /** What is watched. */
-export interface WatchSources extends SignSources {
+export interface WatchSources extends FingerprintSources {
   readonly maps: Pick<PinnedMaps, "open" | "folder" | "programs" | "takeOpenings">;
-  readonly world: SignSources["world"] & Pick<EbpfWorld, "clock">;
+  readonly world: FingerprintSources["world"] & Pick<EbpfWorld, "clock">;
 }
 
 /**
@@ -29,24 +29,24 @@ export interface WatchSources extends SignSources {
  */
 export class Watches {
   /** Sizes of maps, and pins. */
-  readonly #often: SignWatch;
-  readonly #places: SignWatch;
-  readonly #contents: readonly SignWatch[];
+  readonly #often: FingerprintWatch;
+  readonly #places: FingerprintWatch;
+  readonly #contents: readonly FingerprintWatch[];
 
   constructor(sources: WatchSources) {
     const { maps, world } = sources;
     const { clock } = world;
-    const lookOften = (): Fingerprints => {
+    const pollOften = (): Fingerprints => {
       this.#noteOpenings(maps.takeOpenings());
       return new Map([...readSizes(maps), ...readPins(sources)]);
     };
-    this.#often = new SignWatch({ clock, look: lookOften, share: OFTEN_SHARE, onReported: (changes) => this.#forget(changes) });
+    this.#often = new FingerprintWatch({ clock, look: pollOften, share: OFTEN_SHARE, onReported: (changes) => this.#forget(changes) });
     // What is seen often is not told of twice.
-    const beforeTelling = (): Promise<void> => this.#often.look();
-    this.#places = new SignWatch({ clock, look: () => readPlaces(sources), share: PLACES_SHARE, beforeTelling });
+    const beforeReporting = (): Promise<void> => this.#often.look();
+    this.#places = new FingerprintWatch({ clock, look: () => readPlaces(sources), share: PLACES_SHARE, beforeReporting });
     this.#contents = DIGESTED.map(({ names, share }) => {
       const room = new ElementSpace();
-      return new SignWatch({ clock, look: () => readContents(maps, names, room), isExpensive: true, share, beforeTelling });
+      return new FingerprintWatch({ clock, look: () => readContents(maps, names, room), isExpensive: true, share, beforeReporting });
     });
   }
 
@@ -65,7 +65,7 @@ export class Watches {
   }
 
   /** What was seen often changes what is seen rarely. */
-  #forget(changes: SignChanges): void {
+  #forget(changes: FingerprintChanges): void {
     const { maps, attached } = touchedParts(changes);
     this.#places.forget(Array.from(attached, (key) => `link ${key}`));
     const parts = [...maps.keys()].flatMap(partsOf);
@@ -78,8 +78,8 @@ export class Watches {
       if (DIGESTED[index]?.names.some((name) => opened.has(name)) === true) watch.hurry();
   }
 
-  /** As {@link SignWatch.follow}. */
-  follow(signal: AbortSignal): readonly AsyncIterable<SignChanges>[] {
+  /** As {@link FingerprintWatch.follow}. */
+  follow(signal: AbortSignal): readonly AsyncIterable<FingerprintChanges>[] {
     return [this.#often, this.#places, ...this.#contents].map((watch) => watch.follow(signal));
   }
 }

@@ -14,7 +14,7 @@ import type {
   Plan,
 } from "@turnout/core/backend";
 import { ALL_CAPABILITIES, objectId } from "@turnout/core/backend";
-import type { CommitMark, LinuxWorld, SignWatch } from "@turnout/host";
+import type { CommitMark, LinuxWorld, FingerprintWatch } from "@turnout/host";
 import { EchoCount, OwnCommits, readParameter } from "@turnout/host";
 import { IptablesTool, legacyFingerprints, lookupIn } from "@turnout/host/iptables";
 import type { IptablesLookup } from "@turnout/host/iptables";
@@ -91,7 +91,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
   readonly #own: OwnCommits;
   readonly #tool: IptablesTool;
   readonly #echoes = new EchoCount();
-  readonly #signs: SignWatch;
+  readonly #fingerprints: FingerprintWatch;
   readonly #applier: Applier;
   readonly #leaver: Leaver;
   /** When the host was last looked at; undefined: never, or by a variant that tells nothing. */
@@ -103,8 +103,8 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
     this.#family = family;
     this.#world = world;
     this.#tool = new IptablesTool(world, family, lookup);
-    this.#signs = legacyFingerprints({ family, clock: world.clock, tool: this.#tool, netlink: world.netlink });
-    this.#applier = new Applier(this.#tool, { own, echoes: this.#echoes, signs: this.#signs }, world);
+    this.#fingerprints = legacyFingerprints({ family, clock: world.clock, tool: this.#tool, netlink: world.netlink });
+    this.#applier = new Applier(this.#tool, { own, echoes: this.#echoes, fingerprints: this.#fingerprints }, world);
     this.#leaver = new Leaver({ family, world, own, echoes: this.#echoes });
   }
 
@@ -189,7 +189,7 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
         own: this.#own,
         tool: this.#tool,
         echoes: this.#echoes,
-        signs: this.#signs,
+        fingerprints: this.#fingerprints,
         mark: this.#mark,
         hasGuard: this.#hasGuard,
       },

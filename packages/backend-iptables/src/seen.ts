@@ -1,6 +1,6 @@
 import { objectId } from "@turnout/core/backend";
 import type { IPFamily, KernelObject, SeenPart } from "@turnout/core/backend";
-import type { NftChange, OwnCommits, SignWatch } from "@turnout/host";
+import type { NftChange, OwnCommits, FingerprintWatch } from "@turnout/host";
 import type { IptablesTool } from "@turnout/host/iptables";
 import type { TableName } from "@turnout/host/iptables/text";
 import { GUARD_CHAIN, isOwnChain, SHARED_CHAINS } from "./layout.ts";
@@ -94,16 +94,16 @@ export async function seeChains(
 /** What reading tables takes. */
 export interface TableSight extends Pick<ChainSight, "family" | "hasGuard"> {
   readonly tool: Pick<IptablesTool, "save">;
-  readonly signs: Pick<SignWatch, "sinceNow">;
+  readonly fingerprints: Pick<FingerprintWatch, "sinceNow">;
 }
 
 /** Read whole tables, as the legacy variant can't do less. @throws {ProxyError} what the tool fails with. */
 export async function seeTables(
   tables: readonly TableName[],
-  { tool, signs, family, hasGuard }: TableSight,
+  { tool, fingerprints, family, hasGuard }: TableSight,
   signal: AbortSignal,
 ): Promise<SeenPart> {
-  const isCurrent = signs.sinceNow();
+  const isCurrent = fingerprints.sinceNow();
   const texts = await Promise.all(tables.map((table) => tool.save(table, signal)));
   const saved = { nat: "", filter: "", mangle: "", ...Object.fromEntries(tables.map((table, index) => [table, texts[index] ?? ""])) };
   const heads = tables.map((table) => `${table} `);

@@ -1,7 +1,7 @@
 import { TestClock } from "@turnout/core/testing";
 import type { HostEvent } from "@turnout/core";
 import { EchoCount, OwnCommits } from "@turnout/host";
-import type { CommitMark, NftChange, SignWatch } from "@turnout/host";
+import type { CommitMark, NftChange, FingerprintWatch } from "@turnout/host";
 import { legacyFingerprints } from "@turnout/host/iptables";
 import type { IptablesVariant } from "@turnout/host/iptables";
 import { createFakeExec, createFakeNetlink } from "@turnout/host/testing";
@@ -22,7 +22,7 @@ describe("watchHost", () => {
   /** What `iptables-save` prints of table nat. */
   let saved: string;
   let chains: Map<string, string>;
-  let signs: SignWatch;
+  let fingerprints: FingerprintWatch;
   let events: HostEvent<IptablesFacts>[];
   beforeEach(() => {
     netlink = createFakeNetlink();
@@ -58,8 +58,8 @@ describe("watchHost", () => {
       listChain: (_table: string, chain: string): Promise<string | undefined> => Promise.resolve(chains.get(chain)),
     };
     const world = { netlink, clock, exec, log: quiet };
-    signs = legacyFingerprints({ family: "IPv4", clock, tool, netlink });
-    const watching = watchHost({ world, family: "IPv4", own, tool, echoes, signs, mark, hasGuard: false }, stop.signal);
+    fingerprints = legacyFingerprints({ family: "IPv4", clock, tool, netlink });
+    const watching = watchHost({ world, family: "IPv4", own, tool, echoes, fingerprints, mark, hasGuard: false }, stop.signal);
     void (async (): Promise<void> => {
       for await (const event of watching) events.push(event);
     })();
@@ -145,7 +145,7 @@ describe("watchHost", () => {
     netlink.setLegacyTable("IPv4", "filter", 7);
     await start("legacy");
     commitForeign("ip nat");
-    await signs.during(() => Promise.resolve(netlink.setLegacyTable("IPv4", "nat", 14)));
+    await fingerprints.during(() => Promise.resolve(netlink.setLegacyTable("IPv4", "nat", 14)));
     await clock.advance(60_000);
     await flushPromises();
     expect({ whats: whats(), looks }).toEqual({ whats: [], looks: 0 });

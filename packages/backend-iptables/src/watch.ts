@@ -1,6 +1,6 @@
 import type { Drift, HostEvent, IPFamily } from "@turnout/core/backend";
 import { Inbox } from "@turnout/host";
-import type { CommitMark, EchoCount, LinuxWorld, NftEvent, OwnCommits, SignChanges, SignWatch } from "@turnout/host";
+import type { CommitMark, EchoCount, LinuxWorld, NftEvent, OwnCommits, FingerprintChanges, FingerprintWatch } from "@turnout/host";
 import { explainLegacyFingerprints } from "@turnout/host/iptables";
 import type { IptablesTool } from "@turnout/host/iptables";
 import type { TableName } from "@turnout/host/iptables/text";
@@ -19,7 +19,7 @@ export interface WatchOptions {
   readonly hasGuard: boolean;
   readonly echoes: EchoCount;
   /** How much the tables of the legacy variant hold. */
-  readonly signs: Pick<SignWatch, "follow" | "sinceNow">;
+  readonly fingerprints: Pick<FingerprintWatch, "follow" | "sinceNow">;
   /** When the host was last looked at; undefined: never. */
   readonly mark: CommitMark | undefined;
 }
@@ -35,7 +35,7 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
   const isReported = (await tool.choice(signal)).variant === "nft";
   const inbox = new Inbox<News>(world.clock, signal);
   if (isReported) inbox.follow(world.netlink.watchNft(signal), (event) => ({ is: "commit", event }));
-  else inbox.follow(options.signs.follow(signal), (changes) => ({ is: "signs", changes }));
+  else inbox.follow(options.fingerprints.follow(signal), (changes) => ({ is: "signs", changes }));
   inbox.follow(world.netlink.watchAddresses(signal), () => ({ is: "addresses" }));
   echoes.start();
   const isMissed = isReported && (await hasMissed(options, signal));
@@ -58,11 +58,11 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
 /** What there is to hear of. */
 type News =
   | { readonly is: "commit"; readonly event: NftEvent }
-  | { readonly is: "signs"; readonly changes: SignChanges }
+  | { readonly is: "signs"; readonly changes: FingerprintChanges }
   | { readonly is: "addresses" };
 
 /** What somebody did to tables of the legacy variant, which others change, too. */
-async function tableDrift(changes: SignChanges, options: WatchOptions, signal: AbortSignal): Promise<Drift> {
+async function tableDrift(changes: FingerprintChanges, options: WatchOptions, signal: AbortSignal): Promise<Drift> {
   if (changes.size === 0) return { kind: "drift", what: "more was changed than could be looked at" };
   const left = await seeTables([...changes.keys()] as readonly TableName[], options, signal);
   return { kind: "drift", what: explainLegacyFingerprints(changes), left };

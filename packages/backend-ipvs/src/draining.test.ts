@@ -7,7 +7,7 @@ import type { IpvsFakeHost } from "./testing/index.ts";
 
 const PACKET: Packet = { family: "IPv4", protocol: "TCP", source: "10.1.1.9", destination: "10.96.0.1", port: 80, link: "veth9" };
 const [ONE, TWO] = ["10.1.1.1", "10.1.1.2"] as const;
-const LOOK_MS = 5_000;
+const POLL_MS = 5_000;
 
 let host: IpvsFakeHost;
 let proxy: Proxy;
@@ -24,8 +24,8 @@ function weights(): Readonly<Record<string, number>> {
 
 /** Let time pass, and sync as often as what lingers asks for it. */
 async function pass(ms: number, endpoints: readonly string[], by: Proxy = proxy): Promise<void> {
-  for (let left = ms; left > 0; left -= LOOK_MS) {
-    await host.advance(LOOK_MS);
+  for (let left = ms; left > 0; left -= POLL_MS) {
+    await host.advance(POLL_MS);
     await by.sync(cart(endpoints));
   }
 }
@@ -48,7 +48,7 @@ describe("a real server that is not wanted any more", () => {
   it("keeps its connections with weight 0 until they have ended", async () => {
     await loseOneInUse();
     expect(weights()).toEqual({ [ONE]: 0, [TWO]: 1 });
-    await pass(LOOK_MS, [TWO]);
+    await pass(POLL_MS, [TWO]);
     expect(weights()).toEqual({ [ONE]: 0, [TWO]: 1 });
     // How long the fake's connections are remembered is IPVS's timeout, 900 s; drain-seconds is as much.
     await pass(900_000, [TWO]);
@@ -59,7 +59,7 @@ describe("a real server that is not wanted any more", () => {
     await loseOneInUse();
     await proxy.sync(cart([ONE, TWO]));
     expect(weights()).toEqual({ [ONE]: 1, [TWO]: 1 });
-    await pass(2 * LOOK_MS, [ONE, TWO]);
+    await pass(2 * POLL_MS, [ONE, TWO]);
     expect(weights()).toEqual({ [ONE]: 1, [TWO]: 1 });
   });
 
@@ -68,7 +68,7 @@ describe("a real server that is not wanted any more", () => {
     await loseOneInUse();
     await pass(15_000, [TWO]);
     expect(weights()).toEqual({ [ONE]: 0, [TWO]: 1 });
-    await pass(LOOK_MS, [TWO]);
+    await pass(POLL_MS, [TWO]);
     expect(weights()).toEqual({ [TWO]: 1 });
   });
 

@@ -1,5 +1,5 @@
 import type { IPFamily } from "@turnout/core/backend";
-import type { NftEvent, SignChanges, Fingerprints } from "@turnout/host";
+import type { NftEvent, FingerprintChanges, Fingerprints } from "@turnout/host";
 import type { IptablesTool } from "@turnout/host/iptables";
 import type { TableName } from "@turnout/host/iptables/text";
 import { partOf, PARTS } from "@turnout/host/ipvs/model";
@@ -19,7 +19,7 @@ const HEAD_PAGES = 4;
 const OBJECTS_MAX = 1_000;
 
 /** What is looked at. */
-export interface SignSources {
+export interface FingerprintSources {
   readonly family: IPFamily;
   readonly world: Pick<IpvsWorld, "netlink" | "ipvs">;
   readonly tool: Pick<IptablesTool, "variant">;
@@ -60,48 +60,48 @@ export class BoundCount {
  * Edges: addresses and weights of real servers, and virtual servers of IPv6, are in {@link readContents} only. Of the latter the first pages of the
  * kernel's list say whether there are any: so `ipvsadm -C` is seen at once.
  */
-export function readServers({ family, world, tool, bound }: SignSources): Fingerprints | Promise<Fingerprints> {
+export function readServers({ family, world, tool, bound }: FingerprintSources): Fingerprints | Promise<Fingerprints> {
   const { netlink, ipvs } = world;
-  const signs = new Map<string, string>();
+  const fingerprints = new Map<string, string>();
   if (tool.variant === "legacy") {
     for (const table of TABLES) {
       const info = netlink.legacyTableInfo(family, table);
-      if (info !== undefined) signs.set(`table ${table}`, [info.entries, info.bytes, ...info.offsets].join(" "));
+      if (info !== undefined) fingerprints.set(`table ${table}`, [info.entries, info.bytes, ...info.offsets].join(" "));
     }
   }
   if (family === "IPv4") {
     const { virtualServers, realServers, checksums } = ipvs.summary();
-    signs.set("virtual servers", String(virtualServers));
-    signs.set("real servers", String(realServers));
-    addParts(signs, (part) => `settings ${part}`, checksums);
+    fingerprints.set("virtual servers", String(virtualServers));
+    fingerprints.set("real servers", String(realServers));
+    addParts(fingerprints, (part) => `settings ${part}`, checksums);
   }
   const count = bound.read(netlink, family);
-  const withCount = (addresses: number): Fingerprints => signs.set("addresses", String(addresses));
+  const withCount = (addresses: number): Fingerprints => fingerprints.set("addresses", String(addresses));
   if (family === "IPv6")
     return ipvs.contents(family, HEAD_PAGES).then(async (head) => {
-      signs.set(ANY_FINGERPRINT, head.some((digest) => digest !== 0) ? "some" : "none");
+      fingerprints.set(ANY_FINGERPRINT, head.some((digest) => digest !== 0) ? "some" : "none");
       return withCount(await count);
     });
   return typeof count === "number" ? withCount(count) : count.then(withCount);
 }
 
 /** Count the members of some of our sets. The kernel goes through them. */
-export async function readSets({ world }: Pick<SignSources, "world">, names: Iterable<string>): Promise<Fingerprints> {
+export async function readSets({ world }: Pick<FingerprintSources, "world">, names: Iterable<string>): Promise<Fingerprints> {
   const sizes = await world.netlink.setSizes([...names]);
   return new Map(Array.from(sizes, ([name, size]) => [setFingerprint(name), String(size)]));
 }
 
 /** Read what takes long: a digest of all virtual servers with their real servers and weights, in parts, and how many members each of our sets has. */
-export async function readContents({ family, world }: Pick<SignSources, "family" | "world">): Promise<Fingerprints> {
-  const signs = new Map(await readSets({ world }, ownSets(family)));
-  addParts(signs, contentsOf, await world.ipvs.contents(family));
-  return signs;
+export async function readContents({ family, world }: Pick<FingerprintSources, "family" | "world">): Promise<Fingerprints> {
+  const fingerprints = new Map(await readSets({ world }, ownSets(family)));
+  addParts(fingerprints, contentsOf, await world.ipvs.contents(family));
+  return fingerprints;
 }
 
 /** The sets that have members, by the signs of {@link readContents}, but for the largest, which has all endpoints: they are looked at often. Pure. */
-export function filledSets(signs: Fingerprints, family: IPFamily): readonly string[] {
+export function filledSets(fingerprints: Fingerprints, family: IPFamily): readonly string[] {
   const largest = setName("KUBE-LOOP-BACK", family);
-  return ownSets(family).filter((name) => name !== largest && (signs.get(setFingerprint(name)) ?? "0") !== "0");
+  return ownSets(family).filter((name) => name !== largest && (fingerprints.get(setFingerprint(name)) ?? "0") !== "0");
 }
 
 /** The sign of whether there are virtual servers. */
@@ -112,8 +112,8 @@ export function setFingerprint(name: string): string {
   return `set ${name}`;
 }
 
-function addParts(signs: Map<string, string>, signOf: (part: number) => string, checksums: Int32Array): void {
-  for (const [part, digest] of checksums.entries()) if (digest !== 0) signs.set(signOf(part), String(digest));
+function addParts(fingerprints: Map<string, string>, fingerprintOf: (part: number) => string, checksums: Int32Array): void {
+  for (const [part, digest] of checksums.entries()) if (digest !== 0) fingerprints.set(fingerprintOf(part), String(digest));
 }
 
 /** Which signs of {@link readContents} steps can change; undefined: any. Pure. */
@@ -162,7 +162,7 @@ export interface Touched {
 }
 
 /** Sort what has changed. Pure. */
-export function touchedBy(changes: SignChanges): Touched {
+export function touchedBy(changes: FingerprintChanges): Touched {
   const [tables, parts, sets] = [new Set<TableName>(), new Set<number>(), new Map<string, boolean | undefined>()];
   for (const [sign, { now }] of changes) {
     const [kind, name = ""] = sign.split(" ");
@@ -175,7 +175,7 @@ export function touchedBy(changes: SignChanges): Touched {
 }
 
 /** Say what has changed, for people; the kernel doesn't know by whom. Pure. */
-export function explainSigns(changes: SignChanges): string {
+export function explainFingerprints(changes: FingerprintChanges): string {
   const number = (text: string | undefined): string => text?.split(" ")[0] ?? "none";
   const hasCount = changes.has("virtual servers") || changes.has("real servers");
   const texts = Array.from(changes, ([sign, { before, now }]): string | undefined => {

@@ -1,12 +1,12 @@
 import type { Drift, HostEvent } from "@turnout/core/backend";
 import { Inbox } from "@turnout/host";
-import type { EchoCount, NftEvent, SignChanges } from "@turnout/host";
+import type { EchoCount, NftEvent, FingerprintChanges } from "@turnout/host";
 import type { IptablesTool } from "@turnout/host/iptables";
 import type { IpvsFacts } from "./options.ts";
 import { readFacts } from "./probe.ts";
 import { seeTouched } from "./seen.ts";
 import type { Sight } from "./seen.ts";
-import { explainSigns, tablesTouched, touchedBy } from "./signs.ts";
+import { explainFingerprints, tablesTouched, touchedBy } from "./signs.ts";
 import type { BoundCount } from "./signs.ts";
 import type { Watches } from "./watches.ts";
 
@@ -22,7 +22,7 @@ export interface WatchOptions {
 /** What there is to hear of; neither: addresses. */
 interface News {
   readonly commit?: NftEvent;
-  readonly changes?: SignChanges;
+  readonly changes?: FingerprintChanges;
 }
 
 /** Tell of the host's addresses, as they are now and when they change, and of what others do to what is ours. */
@@ -39,7 +39,7 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
   });
   bound.forget();
   if (isNft) inbox.follow(netlink.watchNft(signal), (commit) => ({ commit }));
-  for (const signs of watches.follow(signal)) inbox.follow(signs, (changes) => ({ changes }));
+  for (const fingerprints of watches.follow(signal)) inbox.follow(fingerprints, (changes) => ({ changes }));
   echoes.start();
   // What changed since the probe is told, too.
   yield { kind: "facts", facts: await readFacts(parts.world) };
@@ -53,9 +53,9 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
   }
 }
 
-async function fingerprintDrift(changes: SignChanges, options: WatchOptions, signal: AbortSignal): Promise<Drift> {
+async function fingerprintDrift(changes: FingerprintChanges, options: WatchOptions, signal: AbortSignal): Promise<Drift> {
   if (changes.size === 0) return { kind: "drift", what: "more was changed than could be looked at" };
-  return { kind: "drift", what: explainSigns(changes), left: await seeTouched(touchedBy(changes), options, signal) };
+  return { kind: "drift", what: explainFingerprints(changes), left: await seeTouched(touchedBy(changes), options, signal) };
 }
 
 /** What somebody else did to rules of ours, or may have done, if a commit tells so. */

@@ -1,8 +1,8 @@
-import { SignWatch } from "@turnout/host";
-import type { SignChanges, Fingerprints } from "@turnout/host";
+import { FingerprintWatch } from "@turnout/host";
+import type { FingerprintChanges, Fingerprints } from "@turnout/host";
 import type { Step } from "./plan.ts";
 import { contentsOf, filledSets, readContents, readServers, readSets, setFingerprint, touchedBy, writtenContents } from "./signs.ts";
-import type { SignSources } from "./signs.ts";
+import type { FingerprintSources } from "./signs.ts";
 import type { IpvsWorld } from "./world.ts";
 
 /** Looking takes these shares of a core at most, in each family. */
@@ -11,41 +11,41 @@ const SETS_SHARE = 0.001;
 const CONTENTS_SHARE = 0.001;
 
 /** What is watched. */
-export interface WatchSources extends SignSources {
-  readonly world: SignSources["world"] & Pick<IpvsWorld, "clock">;
+export interface WatchSources extends FingerprintSources {
+  readonly world: FingerprintSources["world"] & Pick<IpvsWorld, "clock">;
 }
 
 /** Watches for others' changes, which the kernel doesn't notify. What is cheaper to look at is looked at more often. */
 export class Watches {
   /** Virtual servers and how many real ones each has, addresses, legacy tables. */
-  readonly #servers: SignWatch;
+  readonly #servers: FingerprintWatch;
   /** Members of those sets that have had some. */
-  readonly #sets: SignWatch;
+  readonly #sets: FingerprintWatch;
   /** Real servers and their weights, and all sets. */
-  readonly #contents: SignWatch;
+  readonly #contents: FingerprintWatch;
   readonly #filledSets = new Set<string>();
 
   constructor(sources: WatchSources) {
     const { clock } = sources.world;
-    this.#servers = new SignWatch({
+    this.#servers = new FingerprintWatch({
       clock,
       look: () => readServers(sources),
       share: SERVERS_SHARE,
       onReported: (changes) => this.#forget(changes),
     });
-    this.#sets = new SignWatch({
+    this.#sets = new FingerprintWatch({
       clock,
       look: () => readSets(sources, this.#filledSets),
       share: SETS_SHARE,
       onReported: (changes) => this.#contents.forget(changes.keys()),
     });
-    this.#contents = new SignWatch({
+    this.#contents = new FingerprintWatch({
       clock,
       look: () => this.#lookAtContents(sources),
       isExpensive: true,
       share: CONTENTS_SHARE,
       // What is seen often is not told of twice.
-      beforeTelling: async () => {
+      beforeReporting: async () => {
         await this.#servers.look();
         await this.#sets.look();
       },
@@ -69,20 +69,20 @@ export class Watches {
   }
 
   async #lookAtContents(sources: WatchSources): Promise<Fingerprints> {
-    const signs = await readContents(sources);
-    const fresh = filledSets(signs, sources.family).filter((name) => !this.#filledSets.has(name));
+    const fingerprints = await readContents(sources);
+    const fresh = filledSets(fingerprints, sources.family).filter((name) => !this.#filledSets.has(name));
     // Which sets are looked at is nobody's change.
     this.#sets.forget(fresh.map(setFingerprint));
     for (const name of fresh) this.#filledSets.add(name);
-    return signs;
+    return fingerprints;
   }
 
-  #forget(changes: SignChanges): void {
+  #forget(changes: FingerprintChanges): void {
     this.#contents.forget(Array.from(touchedBy(changes).parts, contentsOf));
   }
 
-  /** As {@link SignWatch.follow}. */
-  follow(signal: AbortSignal): readonly AsyncIterable<SignChanges>[] {
+  /** As {@link FingerprintWatch.follow}. */
+  follow(signal: AbortSignal): readonly AsyncIterable<FingerprintChanges>[] {
     return [this.#servers, this.#sets, this.#contents].map((watch) => watch.follow(signal));
   }
 }

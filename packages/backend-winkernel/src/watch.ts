@@ -5,7 +5,7 @@ import { readFacts } from "./probe.ts";
 import type { WinkernelWorld } from "./world.ts";
 
 /** HNS tells of networks alone, and Windows of addresses by another way: both are looked at, which is cheap. */
-const LOOK_MS = 10_000;
+const POLL_MS = 10_000;
 
 /** Tell the host's facts, and again whenever they have changed: remote subnets come with the nodes that have them. */
 export async function* watchHost(
@@ -19,6 +19,6 @@ export async function* watchHost(
     const text = JSON.stringify(facts);
     if (text !== reported) yield { kind: "facts", facts };
     reported = text;
-    await world.clock.sleep(LOOK_MS, signal);
+    await world.clock.sleep(POLL_MS, signal);
   }
 }

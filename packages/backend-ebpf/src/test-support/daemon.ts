@@ -41,7 +41,7 @@ export interface DaemonOptions {
   /** Families whose API objects don't come yet. */
   readonly mute?: readonly IPFamily[];
   /** Nobody follows what the backend tells of the host: all that is found is found by comparing. */
-  readonly isDeaf?: boolean;
+  readonly isUnwatched?: boolean;
 }
 
 const SETTINGS_OF_TEST = { ...SETTINGS, nodePortAddresses: undefined };
@@ -87,7 +87,7 @@ export class Daemon {
     options = {},
     families = FAMILIES,
     mute = [],
-    isDeaf = false,
+    isUnwatched = false,
     alterBpf = (bpf) => bpf,
   }: DaemonOptions): Promise<Daemon> {
     const log = new RecordingLog();
@@ -127,7 +127,7 @@ export class Daemon {
         },
       });
       daemon.#families.push({ family, store, loop, backend });
-      if (!isDeaf) void follow(backend.watch?.(daemon.#stop.signal), loop);
+      if (!isUnwatched) void follow(backend.watch?.(daemon.#stop.signal), loop);
     }
     daemon.#done = Promise.all(daemon.#families.map(({ loop }) => loop.run(daemon.#stop.signal)));
     return daemon;

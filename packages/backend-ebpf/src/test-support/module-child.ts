@@ -69,7 +69,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
   // What another hand did to maps and links is found, and mended once.
   async repairs() {
     await furnishAll(cgroup);
-    const daemon = await Daemon.start({ cgroup, objectFile, isDeaf: true });
+    const daemon = await Daemon.start({ cgroup, objectFile, isUnwatched: true });
     await daemon.want([...SHOWCASE.slice(1), { ...PLAIN, local: 2, remote: 2 }]);
     const maps = ["services", "endpoints", "node_addresses", "pod_ranges", "primaries", "settings"];
     const state = async (): Promise<string> => JSON.stringify(await Promise.all(maps.map(elements)));

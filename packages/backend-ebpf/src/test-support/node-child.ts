@@ -311,7 +311,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
   // A value is replaced by another program, which opens the map by its pin.
   async replaced() {
     await furnishNode();
-    const deaf = await Daemon.start({ ...place, isDeaf: true });
+    const deaf = await Daemon.start({ ...place, isUnwatched: true });
     await deaf.want(OUTSIDE);
     const pin = bpf.pins(ROOT).find(({ path }) => path.endsWith("/endpoints"))?.path ?? "";
     const opened = [hostPinFiles.takeOpening(pin), hostPinFiles.takeOpening(pin)];

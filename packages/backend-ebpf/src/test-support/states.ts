@@ -38,7 +38,7 @@ export const FACTS: EbpfFacts = {
 export const PARTS: SkeletonParts = {
   isKeeper: false,
   programs: { sockets: "v1-00/sockets-00", packets: "v1-00/packets-00" },
-  isNamedAlone: false,
+  isNamedOnly: false,
 };
 
 /** Options of the tests: none. */

@@ -18,7 +18,7 @@ const AT_SOCKETS = passing({ is: "cgroup", hook: "connect4" });
 const AT_DEVICE = passing({ is: "tc" });
 
 /** Have what somebody else has: a map, and programs at the same cgroup and the same device, with pins whose names are much like ours. */
-export function addForeignThings(kernel: MemoryKernel): void {
+export function addExternalThings(kernel: MemoryKernel): void {
   const folder = join(kernel.files.root, "turnout-of-somebody");
   const map = kernel.makeMap({ name: "services", type: "hash", keySize: 4, valueSize: 4, maxEntries: 8, flags: 0 });
   map.map.update("\x01\x02\x03\x04", Buffer.from([5, 6, 7, 8]), "any");

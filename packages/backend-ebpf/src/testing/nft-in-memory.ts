@@ -18,7 +18,7 @@ interface InetChain {
 type InetTable = ReadonlyMap<string, InetChain>;
 
 const TABLE = `inet ${NFT_TABLE}`;
-const FOREIGN_TABLE = "inet somebody";
+const EXTERNAL_TABLE = "inet somebody";
 const OWN_PID = 4_242;
 const EXTERNAL_PID = 6_666;
 
@@ -44,7 +44,7 @@ export class NftInMemory {
     this.#netlink = netlink;
     this.exec = createNftExec((text) => this.#runOwn(text));
     netlink.serveNft({ read: () => undefined, write: () => false, remove: (family, table) => this.#remove(`${family} ${table}`) });
-    this.run(`add table ${FOREIGN_TABLE}\nadd chain ${FOREIGN_TABLE} guard { type filter hook input priority 0; policy accept; }\n`);
+    this.run(`add table ${EXTERNAL_TABLE}\nadd chain ${EXTERNAL_TABLE} guard { type filter hook input priority 0; policy accept; }\n`);
   }
 
   /** How many statements the backend has carried out. */

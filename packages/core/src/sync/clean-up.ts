@@ -7,7 +7,7 @@ import { Ledger } from "./ledger.ts";
 /** How long cleaning up waits for what lingers, in ms. */
 const LINGER_MS = 10_000;
 /** What is due at once is looked at again after this long, in ms, however often that is said of it. */
-const LOOK_MS = 100;
+const POLL_MS = 100;
 /** Objects that an error names. */
 const NAMED_MAX = 3;
 
@@ -46,7 +46,7 @@ export async function cleanUpBackend<H, K extends KernelObject, S>(
     }
     if (deferred.size === 0 && lingeringDueMs === Number.POSITIVE_INFINITY) return;
     if (deferred.size > 0 || lingeringDueMs > untilMs) throw leftError([...deferred, ...ledger.lingering]);
-    await clock.sleep(Math.max(LOOK_MS, lingeringDueMs - clock.nowMs()), signal);
+    await clock.sleep(Math.max(POLL_MS, lingeringDueMs - clock.nowMs()), signal);
     if (signal.aborted) throw new ProxyError("canceled", "cleaning up was stopped", { cause: signal.reason });
   }
 }

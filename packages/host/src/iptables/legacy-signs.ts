@@ -1,6 +1,6 @@
 import type { Clock, IPFamily } from "@turnout/core";
-import type { SignChanges, Fingerprints } from "../watch/sign-watch.ts";
-import { SignWatch } from "../watch/sign-watch.ts";
+import type { FingerprintChanges, Fingerprints } from "../watch/sign-watch.ts";
+import { FingerprintWatch } from "../watch/sign-watch.ts";
 import type { TableName } from "./text/objects.ts";
 import type { IptablesTool } from "./tool.ts";
 
@@ -25,7 +25,7 @@ export interface LegacyFingerprintOptions {
  *
  * Edges: what is replaced by rules of the same size, as many as before, is no sign.
  */
-export function legacyFingerprints({ family, clock, tool, netlink }: LegacyFingerprintOptions): SignWatch {
+export function legacyFingerprints({ family, clock, tool, netlink }: LegacyFingerprintOptions): FingerprintWatch {
   const look = (): Fingerprints => {
     if (tool.variant !== "legacy") return new Map();
     return new Map(
@@ -35,11 +35,11 @@ export function legacyFingerprints({ family, clock, tool, netlink }: LegacyFinge
       }),
     );
   };
-  return new SignWatch({ clock, look });
+  return new FingerprintWatch({ clock, look });
 }
 
 /** Say which tables have changed, for people; the kernel doesn't know by whom. Pure. */
-export function explainLegacyFingerprints(changes: SignChanges): string {
+export function explainLegacyFingerprints(changes: FingerprintChanges): string {
   const entries = (text: string | undefined): string => text?.split(" ")[0] ?? "none";
   const tables = Array.from(changes, ([table, { before, now }]) => `${table} (${entries(now)} entries instead of ${entries(before)})`);
   return `legacy iptables changed in table ${tables.join(", ")}; the kernel does not tell by whom`;

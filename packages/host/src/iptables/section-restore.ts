@@ -1,7 +1,7 @@
 import { ProxyError, tryInHalves } from "@turnout/core";
 import type { Log } from "@turnout/core";
 import type { EchoCount, OwnCommits } from "../watch/own-commits.ts";
-import type { SignWatch } from "../watch/sign-watch.ts";
+import type { FingerprintWatch } from "../watch/sign-watch.ts";
 import { complainedLine } from "./errors.ts";
 import { cutSections } from "./text/cut-sections.ts";
 import type { ChainObject } from "./text/objects.ts";
@@ -14,7 +14,7 @@ export interface CommitCounts {
   readonly own: OwnCommits;
   readonly echoes: EchoCount;
   /** Watches what the legacy variant has; absent: nobody does. */
-  readonly signs?: Pick<SignWatch, "during">;
+  readonly fingerprints?: Pick<FingerprintWatch, "during">;
 }
 
 /**
@@ -86,8 +86,8 @@ export class SectionRestore {
 
   async #commit(sections: readonly Section[], withDeletions: boolean, signal: AbortSignal): Promise<void> {
     const written = (): Promise<void> => this.#tool.restore(restoreInput(sections, withDeletions), signal);
-    const signs = this.#commits?.signs;
-    const restore = signs === undefined ? written : (): Promise<void> => signs.during(written);
+    const fingerprints = this.#commits?.fingerprints;
+    const restore = fingerprints === undefined ? written : (): Promise<void> => fingerprints.during(written);
     if (this.#commits === undefined) return await restore();
     const { own, echoes } = this.#commits;
     // Each section is a commit of its own. Of a call that failed some may be in force: they are taken for somebody else's, and looked at.

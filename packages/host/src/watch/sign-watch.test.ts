@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core";
 import { flushPromises, TestClock } from "@turnout/core/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { SignWatch } from "./sign-watch.ts";
+import { FingerprintWatch } from "./sign-watch.ts";
 
 let clock: TestClock;
 let host: Map<string, string>;
@@ -10,7 +10,7 @@ let looks: number;
 let costMs: number;
 let failure: ProxyError | undefined;
 let look: () => ReadonlyMap<string, string>;
-let watch: SignWatch;
+let watch: FingerprintWatch;
 let stop: AbortController;
 
 beforeEach(() => {
@@ -25,7 +25,7 @@ beforeEach(() => {
     if (failure !== undefined) throw failure;
     return new Map(host);
   };
-  watch = new SignWatch({ clock: { nowMs: () => clock.nowMs() + spentMs, sleep: (ms, signal) => clock.sleep(ms, signal) }, look });
+  watch = new FingerprintWatch({ clock: { nowMs: () => clock.nowMs() + spentMs, sleep: (ms, signal) => clock.sleep(ms, signal) }, look });
 });
 
 /** What is told, `name: before > now`. */
@@ -96,7 +96,7 @@ describe("watching signs", () => {
       cpuMs += 0.1;
       return look();
     };
-    watch = new SignWatch({ clock: busy, look: slowly });
+    watch = new FingerprintWatch({ clock: busy, look: slowly });
     follow();
     await clock.advance(10_000);
     expect(looks).toBeGreaterThan(45);
@@ -109,7 +109,7 @@ describe("watching signs", () => {
       cpuMs += clock.nowMs() < 1_000 ? 300 : 0.1;
       return look();
     };
-    watch = new SignWatch({ clock: busy, look: slowly });
+    watch = new FingerprintWatch({ clock: busy, look: slowly });
     follow();
     await clock.advance(3_000);
     looks = 0;
@@ -118,7 +118,7 @@ describe("watching signs", () => {
   });
 
   it("where a look is dear, says nothing of what a write of ours concerns, unless others have changed something else", async () => {
-    watch = new SignWatch({ clock, look, isExpensive: true });
+    watch = new FingerprintWatch({ clock, look, isExpensive: true });
     const reported = follow();
     await clock.advance(1_000);
     await watch.during(() => Promise.resolve(host.set("nat", "4 rules")), ["nat"]);
@@ -135,7 +135,7 @@ describe("watching signs", () => {
   });
 
   it("where a look is dear takes none around a write of ours, and what it sees next for ours", async () => {
-    watch = new SignWatch({ clock, look, isExpensive: true });
+    watch = new FingerprintWatch({ clock, look, isExpensive: true });
     const reported = follow();
     await clock.advance(3_500);
     const before = looks;

@@ -6,7 +6,7 @@ import { EventQueue } from "../queue/event-queue.ts";
 export type Fingerprints = ReadonlyMap<string, string>;
 
 /** Parts of which the signs have changed, each with both texts; undefined: there was, or is, none. */
-export type SignChanges = ReadonlyMap<string, { readonly before: string | undefined; readonly now: string | undefined }>;
+export type FingerprintChanges = ReadonlyMap<string, { readonly before: string | undefined; readonly now: string | undefined }>;
 
 /** What watching signs takes. */
 export interface FingerprintWatchOptions {
@@ -21,9 +21,9 @@ export interface FingerprintWatchOptions {
   /** Looking takes this share of a core at most; default 0.002. */
   readonly share?: number;
   /** Hears of each change as it is told. */
-  readonly onReported?: (changes: SignChanges) => void;
+  readonly onReported?: (changes: FingerprintChanges) => void;
   /** Done before a change is told: what is forgotten meanwhile isn't told. */
-  readonly beforeTelling?: () => Promise<void>;
+  readonly beforeReporting?: () => Promise<void>;
 }
 
 /** So long there is between two looks at least, in ms. */
@@ -37,7 +37,7 @@ const DEARER_WEIGHT = 0.125;
 const CHEAPER_WEIGHT = 0.5;
 /** A rest is so much longer than the one before at most: a process that is busy, as at its start, makes looks seem dear. */
 const GROWTH = 2;
-const NO_CHANGES: SignChanges = new Map();
+const NO_CHANGES: FingerprintChanges = new Map();
 /** Findings that nobody has read yet before they become one. */
 const UNREAD_MAX = 16;
 
@@ -49,9 +49,9 @@ const UNREAD_MAX = 16;
  * Edges: others' changes during a write of ours are not told, nor those that leave the signs as they were; comparing finds them. Where looking is
  * dear, what a write of ours concerns is reported only together with other changes until the next look but one.
  */
-export class SignWatch {
+export class FingerprintWatch {
   readonly #options: FingerprintWatchOptions;
-  readonly #followers = new Set<EventQueue<SignChanges>>();
+  readonly #followers = new Set<EventQueue<FingerprintChanges>>();
   /** What was seen last; undefined: nobody follows. */
   #seen: Fingerprints | undefined;
   /** Of these nothing is told at the next look that counts. */
@@ -95,9 +95,9 @@ export class SignWatch {
   }
 
   /** What is seen next of these signs is not told; undefined: of any. */
-  forget(signs: Iterable<string> | undefined): void {
-    if (signs === undefined) this.#seen = undefined;
-    else for (const sign of signs) this.#forgotten.add(sign);
+  forget(fingerprints: Iterable<string> | undefined): void {
+    if (fingerprints === undefined) this.#seen = undefined;
+    else for (const sign of fingerprints) this.#forgotten.add(sign);
   }
 
   /**
@@ -119,14 +119,14 @@ export class SignWatch {
   }
 
   /** Hear of each change by others, until the signal aborts; an empty one says that too many came to be read. @throws {ProxyError} what looking fails with. */
-  follow(signal: AbortSignal): AsyncIterable<SignChanges> {
+  follow(signal: AbortSignal): AsyncIterable<FingerprintChanges> {
     const leave = (): void => {
       signal.removeEventListener("abort", leave);
       queue.end();
       this.#followers.delete(queue);
       if (this.#followers.size === 0) this.#end();
     };
-    const queue = new EventQueue<SignChanges>(UNREAD_MAX, new Map(), leave);
+    const queue = new EventQueue<FingerprintChanges>(UNREAD_MAX, new Map(), leave);
     if (signal.aborted) {
       queue.end();
       return queue;
@@ -195,10 +195,10 @@ export class SignWatch {
   }
 
   async #lookInTurn(): Promise<void> {
-    const { beforeTelling, onReported } = this.#options;
+    const { beforeReporting, onReported } = this.#options;
     const isCurrent = this.sinceNow();
     const now = await this.#tryToLook();
-    if (now !== undefined && this.#untold(now).size > 0) await beforeTelling?.();
+    if (now !== undefined && this.#untold(now).size > 0) await beforeReporting?.();
     if (now === undefined || !isCurrent() || this.#followers.size === 0) return;
     const changes = this.#untold(now);
     this.#seen = now;
@@ -209,8 +209,8 @@ export class SignWatch {
     for (const follower of this.#followers) follower.put(changes);
   }
 
-  #untold(now: Fingerprints): SignChanges {
-    const changes: SignChanges = this.#seen === undefined ? new Map() : changesBetween(this.#seen, now);
+  #untold(now: Fingerprints): FingerprintChanges {
+    const changes: FingerprintChanges = this.#seen === undefined ? new Map() : changesBetween(this.#seen, now);
     const untold = this.#forgotten.size === 0 ? changes : new Map([...changes].filter(([sign]) => !this.#forgotten.has(sign)));
     return [...untold.keys()].every((sign) => this.#written.has(sign)) ? NO_CHANGES : untold;
   }
@@ -229,7 +229,7 @@ export class SignWatch {
 }
 
 /** Say which signs have changed. Pure. */
-export function changesBetween(before: Fingerprints, now: Fingerprints): SignChanges {
+export function changesBetween(before: Fingerprints, now: Fingerprints): FingerprintChanges {
   if (isSame(before, now)) return new Map();
   const names = new Set([...before.keys(), ...now.keys()]);
   const changed = [...names].filter((name) => before.get(name) !== now.get(name));

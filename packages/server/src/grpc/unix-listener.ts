@@ -26,7 +26,7 @@ export interface UnixListener {
 }
 
 /** So often it is looked whether the file is still there. */
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 /** @source unix(7) sun_path */
 const PATH_BYTES_MAX = 107;
 
@@ -142,7 +142,7 @@ class KeptSocket implements UnixListener {
   async #watch(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     for (;;) {
-      await clock.sleep(LOOK_MS, signal);
+      await clock.sleep(POLL_MS, signal);
       if (signal.aborted) return;
       try {
         await this.#look();

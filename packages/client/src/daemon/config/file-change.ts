@@ -1,7 +1,7 @@
 import type { Clock } from "@turnout/core";
 import type { FileText } from "./loaded-config.ts";
 
-const LOOK_MS = 2_000;
+const POLL_MS = 2_000;
 
 /**
  * Wait until a file's text is no longer what it was.
@@ -17,7 +17,7 @@ export async function fileChanged(
   signal: AbortSignal,
 ): Promise<boolean> {
   while (!signal.aborted) {
-    await clock.sleep(LOOK_MS, signal);
+    await clock.sleep(POLL_MS, signal);
     if (signal.aborted) break;
     const text = await read(file.path);
     if (text !== undefined && text !== file.text) return true;
