@@ -36,7 +36,7 @@ interface Door {
   readonly onFailure: (error: Error) => void;
 }
 
-interface UdpDoor {
+interface UdpListener {
   readonly at: SocketAddress;
   readonly onDatagram: (data: Uint8Array, from: SocketAddress) => void;
   readonly onFailure: (error: Error) => void;
@@ -52,7 +52,7 @@ export class FakeSockets implements Sockets {
   readonly #isLocal: (ip: string) => boolean;
   readonly #consumeFault: (ip: string) => "before" | "after" | undefined;
   readonly #tcp = new Map<string, Door>();
-  readonly #udp = new Map<string, UdpDoor>();
+  readonly #udp = new Map<string, UdpListener>();
   /** The client that is being answered: who is dialled for is known by the call. */
   #current: Client | undefined;
   readonly #flows = new Set<Flow>();
@@ -120,8 +120,8 @@ export class FakeSockets implements Sockets {
     return (client as Client).join(options);
   }
 
-  bind(at: SocketAddress, onDatagram: UdpDoor["onDatagram"], onFailure: (error: Error) => void): DatagramPort {
-    const door: UdpDoor = { at, onDatagram, onFailure, isRefusing: false };
+  bind(at: SocketAddress, onDatagram: UdpListener["onDatagram"], onFailure: (error: Error) => void): DatagramPort {
+    const door: UdpListener = { at, onDatagram, onFailure, isRefusing: false };
     return {
       ...this.#open(this.#udp, at, door),
       send: (_, to) => {
