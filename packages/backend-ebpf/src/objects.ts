@@ -175,9 +175,9 @@ export function listsOf({ value: { pod, host, outside } }: ServiceObject): reado
 }
 
 /** The name of ranges that let nobody in: they have no elements, and so are nowhere. */
-const NOBODY = rangesId([]);
+const NONE = rangesId([]);
 
 /** The source ranges that a service names and that are in the maps, if any. */
 export function rangesOf({ value: { ranges } }: ServiceObject): readonly string[] {
-  return ranges === NO_LIST || ranges === NOBODY ? [] : [ranges];
+  return ranges === NO_LIST || ranges === NONE ? [] : [ranges];
 }

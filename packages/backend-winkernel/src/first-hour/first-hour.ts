@@ -27,7 +27,7 @@ export interface FirstHourOptions {
 // Addresses for documentation (RFC 5737): nobody's on any node.
 const REMOTE_IP = "192.0.2.1";
 const VIP = "198.51.100.1";
-const NOBODY = "01234567-89ab-cdef-0123-456789abcdef";
+const NONE = "01234567-89ab-cdef-0123-456789abcdef";
 const HTTP = { Protocol: 6, InternalPort: 8080, ExternalPort: 80 } as const;
 
 /**
@@ -104,12 +104,12 @@ class FirstHour {
       PortMappings: [{ ...HTTP, ExternalPort: port }],
       SchemaVersion: SCHEMA_VERSION,
     });
-    let id = NOBODY;
+    let id = NONE;
     await this.#try("a load balancer", async () => (id = await this.#make(settings(VIP))) && "made");
     await this.#try("another one at its address", async () => (await this.#make(settings(VIP))) && "made, too");
     await this.#try("one without endpoints", () => this.#makeRaw({ ...settings("198.51.100.2"), HostComputeEndpoints: [] }));
     await this.#try("one that names an endpoint that isn't there", () =>
-      this.#makeRaw({ ...settings("198.51.100.3"), HostComputeEndpoints: [NOBODY] }),
+      this.#makeRaw({ ...settings("198.51.100.3"), HostComputeEndpoints: [NONE] }),
     );
     const others = settings(VIP, 8080);
     await this.#try("a change of its port", async () =>

@@ -6,11 +6,11 @@ type Random = () => number;
 
 /** A foreign hand does one thing to what is ours; undefined: there is nothing of the sort that it was going to touch. */
 export function tamperWith(hns: FakeHns, networkId: string, random: Random): string | undefined {
-  const isForeign = (id: string): boolean => {
+  const isExternal = (id: string): boolean => {
     const network = hns.endpoints.get(id)?.settings.HostComputeNetwork;
     return network !== undefined && network !== networkId;
   };
-  const balancers = [...hns.balancers.values()].filter(({ settings }) => !settings.HostComputeEndpoints.some(isForeign));
+  const balancers = [...hns.balancers.values()].filter(({ settings }) => !settings.HostComputeEndpoints.some(isExternal));
   const remotes = [...hns.endpoints.values()].filter(
     ({ settings }) => settings.Flags === REMOTE_ENDPOINT && settings.HostComputeNetwork === networkId,
   );

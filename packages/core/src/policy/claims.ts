@@ -49,8 +49,8 @@ interface Contender {
   readonly isUsable: boolean;
 }
 
-const NOBODY: ReadonlySet<string> = new Set();
-const NO_GROUND: Ground = { serviceRanges: [], nodeAddresses: NOBODY };
+const NONE: ReadonlySet<string> = new Set();
+const NO_GROUND: Ground = { serviceRanges: [], nodeAddresses: NONE };
 /** Which kind goes first. Everybody who may write a Service may name external IPs; cluster IPs and node ports are handed out by the API server. */
 const RANK: Readonly<Record<DestinationKind, number>> = { clusterIP: 0, nodePort: 1, loadBalancerIP: 2, externalIP: 3 };
 
@@ -219,7 +219,7 @@ export class Claims<Wanted extends Claimant> {
     // Nearly always: nobody has an address from outside.
     if (this.#outside.size === 0) return;
     const { nodeAddresses } = this.#ground;
-    for (const key of this.#outside.get(`${port} ${protocol}`) ?? NOBODY)
+    for (const key of this.#outside.get(`${port} ${protocol}`) ?? NONE)
       if (this.#wanted.get(key)?.destinations.some(({ address }) => nodeAddresses.has(address)) === true) affected.add(key);
   }
 

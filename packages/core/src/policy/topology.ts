@@ -22,7 +22,7 @@ export interface Pools {
   readonly topology: TopologyMode;
 }
 
-const NOBODY: readonly number[] = [];
+const NONE: readonly number[] = [];
 const COUNTED_MAX = 1_000;
 const COUNTED: (readonly number[] | undefined)[] = [];
 
@@ -37,7 +37,7 @@ const COUNTED: (readonly number[] | undefined)[] = [];
 export function poolsFor(all: PortEndpoints, question: PoolQuestion): Pools {
   const ready = indexesWhere(all, ({ ready: isReady }) => isReady);
   const isAllReady = ready.length === all.endpoints.length;
-  const servingTerminating = isAllReady ? NOBODY : indexesWhere(all, (one) => !one.ready && one.serving && one.terminating);
+  const servingTerminating = isAllReady ? NONE : indexesWhere(all, (one) => !one.ready && one.serving && one.terminating);
   const topology = question.usesCluster ? topologyMode(all, ready, question) : "";
   return {
     cluster: question.usesCluster ? clusterPool(all, ready, servingTerminating, topology, question) : [],

@@ -10,7 +10,7 @@ import { koffiWith, MISTAKES } from "./mistakes.ts";
 
 // Runs on Windows' Node: plays every call of the binding on the stub, and writes what came of it to a file. Its arguments: the file, the name of a mistake.
 
-const NOBODY = "01234567-89ab-cdef-0123-456789abcdef";
+const NONE = "01234567-89ab-cdef-0123-456789abcdef";
 const ROUNDS = 200;
 const signal = AbortSignal.timeout(60_000);
 const systemRoot = process.env["SystemRoot"] ?? "";
@@ -56,7 +56,7 @@ function balancer(endpointIds: readonly string[], vip: string): LoadBalancerSett
 async function execute(): Promise<void> {
   await step("version", () => client.version(signal));
   const [network] = (await step("networks", () => client.networks(signal))) ?? [];
-  const networkId = network?.id ?? NOBODY;
+  const networkId = network?.id ?? NONE;
   await step("others go on while HNS takes its time", async () => {
     let turns = 0;
     const others = setInterval(() => turns++, 10);
@@ -67,12 +67,12 @@ async function execute(): Promise<void> {
   });
   await step("endpoints of the CNI", () => client.endpoints(signal));
   const endpoint = await step("an endpoint is made", () => client.createEndpoint(remote(networkId, "10.1.2.1"), signal));
-  const endpointId = endpoint?.id ?? NOBODY;
+  const endpointId = endpoint?.id ?? NONE;
   const made = await step("a load balancer is made", () => client.createLoadBalancer(balancer([endpointId], "10.96.0.1"), signal));
-  const id = made?.id ?? NOBODY;
+  const id = made?.id ?? NONE;
   await step("another one at its address", () => client.createLoadBalancer(balancer([endpointId], "10.96.0.1"), signal));
-  await step("one that names nobody", () => client.createLoadBalancer(balancer([NOBODY], "10.96.0.2"), signal));
-  await step("an endpoint on a network that isn't there", () => client.createEndpoint(remote(NOBODY, "10.1.2.2"), signal));
+  await step("one that names nobody", () => client.createLoadBalancer(balancer([NONE], "10.96.0.2"), signal));
+  await step("an endpoint on a network that isn't there", () => client.createEndpoint(remote(NONE, "10.1.2.2"), signal));
   await step("it is changed", () => client.modifyLoadBalancer(id, balancer([endpointId], "10.96.0.3"), signal));
   await step("load balancers", () => client.loadBalancers(signal));
   await step("an endpoint that is in use", () => client.removeEndpoint(endpointId, signal));

@@ -6,7 +6,7 @@ const SINGLE_LINES = 3;
 const HELD_MS = 60_000;
 /** So many are named of those who made what is told together. */
 const NAMED_MAX = 3;
-const NOBODY = "no process was seen; the comparison found it";
+const NONE = "no process was seen; the comparison found it";
 
 /** What came of a repair. */
 export interface Compared {
@@ -60,7 +60,7 @@ export class ConflictLog {
     if (nowMs - this.#lastMs > HELD_MS) this.#changes = 0;
     this.#lastMs = nowMs;
     this.#changes += 1;
-    const who = what ?? NOBODY;
+    const who = what ?? NONE;
     onChange(who, drifted, some);
     if (this.#changes > SINGLE_LINES) this.#hold(who, drifted, some.join(", "));
     else
