@@ -35,8 +35,8 @@ export async function serveSctp(request: ServeRequest): Promise<{ stop(): void }
 }
 
 /** How long to wait after a look that took so long, in ms. Pure. */
-export function pauseAfter(lookMs: number): number {
-  return Math.min(PAUSE_MS.most, Math.max(PAUSE_MS.least, lookMs * LOOKS_IN_A_PAUSE));
+export function pauseAfter(pollMs: number): number {
+  return Math.min(PAUSE_MS.most, Math.max(PAUSE_MS.least, pollMs * LOOKS_IN_A_PAUSE));
 }
 
 function answerWaiting(socket: RawSocket, request: ServeRequest): void {
