@@ -6,11 +6,11 @@ import type { TestSpecification } from "vitest/node";
 const conditions = ["@turnout/source"];
 
 /** It plays in a guest with one CPU and takes minutes; among the other files of e2e it would be left alone at the end. */
-const IN_GUEST = "e2e/ipvs.test.ts";
+const IN_VM = "e2e/ipvs.test.ts";
 
 /** Files that take minutes, the longest first. They are small, and as long as vitest knows no times it begins with the largest. */
 const LONGEST: readonly string[] = [
-  IN_GUEST,
+  IN_VM,
   "packages/backend-ebpf/src/module-kernel.test.ts",
   "examples/examples.test.ts",
   "scripts/status.test.ts",
@@ -67,12 +67,12 @@ const config: ViteUserConfig = defineConfig({
             "bench/**/*.test.ts",
             "examples/*.test.ts",
             "site/**/*.test.ts",
-            IN_GUEST,
+            IN_VM,
           ],
           sequence: { groupOrder: 0 },
         },
       },
-      { extends: true, test: { name: "e2e", include: ["e2e/**/*.test.ts"], exclude: [IN_GUEST], sequence: { groupOrder: 1 } } },
+      { extends: true, test: { name: "e2e", include: ["e2e/**/*.test.ts"], exclude: [IN_VM], sequence: { groupOrder: 1 } } },
     ],
   },
 });

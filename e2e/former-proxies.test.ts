@@ -51,7 +51,7 @@ describe(
       for (const [, table] of stdout.matchAll(/^table (ip6? (?:turnout|kube-proxy))$/gm)) found.add(table ?? "");
       return [...found].toSorted();
     };
-    const expectInForce = async (expected: readonly string[]): Promise<void> => {
+    const expectApplied = async (expected: readonly string[]): Promise<void> => {
       for (const name of NODES) await expect.poll(() => active(name), { timeout: 30_000 }).toEqual(expected);
     };
 
@@ -60,7 +60,7 @@ describe(
 
     it("from iptables to nft and back, by both variants, and no request fails, no connection breaks", async () => {
       const service = await site.services.create({ endpoints: ["pod-1-1", "pod-2-1"], protocols: ["TCP"] });
-      await expectInForce(IPTABLES.nft);
+      await expectApplied(IPTABLES.nft);
       const load = await startLoad(site, sourcesOf(service), KEPT);
       const turns: readonly (readonly [flags: readonly string[], left: readonly string[]])[] = [
         [flagsOf("nft"), NFT],
@@ -73,7 +73,7 @@ describe(
         await Promise.all(site.proxies.map((proxy) => proxy.end("SIGTERM")));
         for (const proxy of site.proxies) proxy.start(flags);
         await site.waitForSync();
-        await expectInForce(left);
+        await expectApplied(left);
         await load.more(10);
       }
       const { tallies, held } = await load.stop();
@@ -95,10 +95,10 @@ describe(
       for (const proxy of site.proxies) proxy.start(flagsOf("nft", "--keep-other-rules"));
       await site.waitForSync();
       for (const proxy of site.proxies) await expect.poll(() => proxy.log().match(/beside ours/g)?.length, { timeout: 30_000 }).toBe(4);
-      await expectInForce(["ip kube-proxy", "ip turnout", "ip6 kube-proxy", "ip6 turnout", ...IPTABLES.nft].toSorted());
+      await expectApplied(["ip kube-proxy", "ip turnout", "ip6 kube-proxy", "ip6 turnout", ...IPTABLES.nft].toSorted());
       await Promise.all(site.proxies.map((proxy) => proxy.end("SIGTERM")));
       for (const proxy of site.proxies) proxy.start(flagsOf("nft"));
-      await expectInForce(NFT);
+      await expectApplied(NFT);
       for (const family of ["IPv4", "IPv6"] as const) {
         const { failed } = await site
           .place("pod-1-3")

@@ -91,8 +91,8 @@ describe.each(["legacy", "nft"] as const)("iptables, %s variant", (variant) => {
       expect(second).not.toBe(first);
     });
 
-    const itIsTold = variant === "nft" ? it : undefined;
-    itIsTold?.("what somebody flushes or deletes comes back, and nothing else is touched", async () => {
+    const itIsReported = variant === "nft" ? it : undefined;
+    itIsReported?.("what somebody flushes or deletes comes back, and nothing else is touched", async () => {
       const service = await site.services.create({ endpoints: ["pod-1-1"] });
       const node = site.cluster.node("node1");
       const reported = listenTo(() => site.proxy("node1").backend.log());
@@ -117,10 +117,10 @@ describe.each(["legacy", "nft"] as const)("iptables, %s variant", (variant) => {
       await node.run("iptables-nft", ["-t", "nat", "-F", "KUBE-MARK-MASQ"]);
       await node.run("iptables-nft", ["-t", "nat", "-D", "KUBE-SERVICES", "1"]);
       await restored();
-      const hasTold = async (): Promise<void> => {
+      const hasReported = async (): Promise<void> => {
         await expect.poll(() => problems(reported())).toContain("another program changed Turnout's objects; they were repaired");
       };
-      await hasTold();
+      await hasReported();
       for (const table of ["mangle", "filter", "nat"])
         await node.run("iptables-nft-restore", ["--noflush"], {
           input: `*${table}\n:KUBE-PROXY-CANARY - [0:0]\n-X KUBE-PROXY-CANARY\nCOMMIT\n`,

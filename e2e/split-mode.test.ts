@@ -19,7 +19,7 @@ const FOLLOWING = "following the node-state API";
 /** What one service's change, or the barrier's, may cost at most; there are hundreds of objects. */
 const FEW = 40;
 /** Clients that don't read. */
-const DEAF = 100;
+const UNREAD = 100;
 
 describe("node-state server and backend, two processes", needs("root", "ip", "nft>=1.0.1"), () => {
   let site: Site;
@@ -190,15 +190,15 @@ describe("node-state server and backend, two processes", needs("root", "ip", "nf
     const proxy = site.proxy("node1");
     const sent = (): Promise<number> => metricOf(proxy, "stateServer", "turnout_api_change_sets_total");
     const memory = (): Promise<number> => metricOf(proxy, "stateServer", "process_resident_memory_bytes");
-    const deaf = await Promise.all(Array.from({ length: DEAF }, () => openDeaf(proxy.stateSocket, "node1")));
-    await expect.poll(() => metricOf(proxy, "stateServer", "turnout_api_watchers")).toBe(1 + DEAF);
+    const deaf = await Promise.all(Array.from({ length: UNREAD }, () => openDeaf(proxy.stateSocket, "node1")));
+    await expect.poll(() => metricOf(proxy, "stateServer", "turnout_api_watchers")).toBe(1 + UNREAD);
     await Promise.all(Array.from({ length: 20 }, () => sayNonsense(proxy.stateSocket)));
     await site.waitForSync();
     const [sentBefore, bytesBefore] = [await sent(), await memory()];
     for (let update = 0; update < 100; update += 1) await nudge();
     await site.waitForSync();
     // The one that reads may have had an answer for each change; the others, at most the one that waits to be read.
-    expect((await sent()) - sentBefore).toBeLessThan(2 * 104 + DEAF);
+    expect((await sent()) - sentBefore).toBeLessThan(2 * 104 + UNREAD);
     expect((await memory()) - bytesBefore).toBeLessThan(50_000_000);
     expect(await healthOf(proxy, "stateServer", ["/livez", "/healthz", "/readyz"])).toEqual([200, 200, 200]);
     for (const one of deaf) one.close();

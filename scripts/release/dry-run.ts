@@ -9,7 +9,7 @@ import { look, type Check } from "./findings.ts";
 import { runAlone, type NpmSettings } from "./npm.ts";
 import { checkTypes, importDoors, install, installed, installedBytes, licenceProblems, runCommands, splitDoors } from "./project.ts";
 import { startRegistry } from "./registry.ts";
-import { installUnderOldNode, playDemo, playExampleBackend } from "./stories.ts";
+import { installUnderOldNode, runDemoOf, playExampleBackend } from "./stories.ts";
 
 /** Of no tarball. */
 const OTHER_INTEGRITY = `sha512-${"A".repeat(86)}==`;
@@ -71,8 +71,8 @@ async function execute(scene: Scene, say: DryRunOptions["say"]): Promise<readonl
   await story("install under an old Node", () => installUnderOldNode(folder, npm));
   await story("example backend", () => playExampleBackend(root, folder, npm));
   const user = await install(folder, npm, ["@turnout/cli@next"]);
-  await story("demo on loopback", () => playDemo(user, true));
-  if (process.getuid?.() === 0) await story("demo in namespaces", () => playDemo(user, false));
+  await story("demo on loopback", () => runDemoOf(user, true));
+  if (process.getuid?.() === 0) await story("demo in namespaces", () => runDemoOf(user, false));
   await story("promote next to stable", () => playPromotion(npm, build, "next", "stable"));
   return checks;
 }

@@ -27,7 +27,7 @@ export async function playExampleBackend(root: string, parent: string, npm: NpmS
 }
 
 /** Play the demo with the published command. `onLoopback` needs no rights; else it is the one in network namespaces, for root. */
-export async function playDemo(project: Project, onLoopback: boolean): Promise<string> {
+export async function runDemoOf(project: Project, onLoopback: boolean): Promise<string> {
   const command = `npx turnout demo ${onLoopback ? "--backend userspace" : ""}`;
   const said = await runAlone(project.npm, project.folder, ["sh", "-c", command]);
   const total = /\b[\d,]+ requests? in .*, 0 failed;.*, 0 broken/.exec(said)?.[0];

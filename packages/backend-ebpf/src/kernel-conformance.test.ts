@@ -26,18 +26,18 @@ function lineOf({ kind, scenario, step, family, what, expected, got, details }: 
   return [`${kind} ${family} in ${scenario}, ${step}: ${what}: expected ${expected}, got ${got}`, ...details].join("\n  ");
 }
 
-const WHOEVER = "a cluster IP is served by every ready endpoint, whoever asks";
+const ANY_CLIENT = "a cluster IP is served by every ready endpoint, whoever asks";
 
 /** Mistakes in the programs, each with a scenario in which the kit finds it, and what it finds. */
 const FOUND: readonly (readonly [mistake: string, scenario: string, kind: Finding["kind"]])[] = [
-  ["the port stays", WHOEVER, "verdict"],
-  ["turnout_send4 does nothing", WHOEVER, "verdict"],
+  ["the port stays", ANY_CLIENT, "verdict"],
+  ["turnout_send4 does nothing", ANY_CLIENT, "verdict"],
   ["any protocol is asked as TCP", "a cluster IP that only serves other protocols refuses UDP", "verdict"],
   ["the host gets what pods get", "where pods can't be told at all nobody's address is rewritten", "verdict"],
   ["affinity is forgotten", "an affine client stays with its endpoint, through whichever address it comes", "affinity"],
   // What a socket is shown is no matter of a rule's: the host of the kit asks for it each time.
-  ["turnout_peer4 does nothing", WHOEVER, "error"],
-  ["turnout_recv6 does nothing", WHOEVER, "error"],
+  ["turnout_peer4 does nothing", ANY_CLIENT, "error"],
+  ["turnout_recv6 does nothing", ANY_CLIENT, "error"],
   ["nobody is masqueraded", "a pod of another node that asks a node port here sees the service with the node's address", "verdict"],
   ["pods are outside", "under the Local external policy another node is outside, and pods elsewhere are pods", "verdict"],
   ["turnout_out lets all go", "a cluster IP under the Local internal policy is served by this node alone", "verdict"],

@@ -40,7 +40,7 @@ describe("watchHost", () => {
   const flushPromises = async (): Promise<void> => {
     for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
   };
-  const commitForeign = (...tables: readonly string[]): void => netlink.commitNft({ pid: 666, process: "portmap", tables });
+  const commitExternal = (...tables: readonly string[]): void => netlink.commitNft({ pid: 666, process: "portmap", tables });
   /** After the facts that it begins with. */
   const whats = (): readonly string[] => events.slice(1).map((event) => (event.kind === "drift" ? event.what : event.kind));
 
@@ -71,9 +71,9 @@ describe("watchHost", () => {
     echoes.expect(2);
     netlink.commitNft({ pid: 1, process: "iptables-restor", tables: ["ip filter"] });
     netlink.commitNft({ pid: 1, process: "iptables-restor", tables: ["ip nat"] });
-    commitForeign("ip6 nat");
-    commitForeign("ip raw");
-    commitForeign("inet firewalld");
+    commitExternal("ip6 nat");
+    commitExternal("ip raw");
+    commitExternal("inet firewalld");
     await flushPromises();
     await clock.advance(30_000);
     expect({ whats: whats(), looks }).toEqual({ whats: [], looks: 0 });
@@ -81,8 +81,8 @@ describe("watchHost", () => {
 
   it("suspects each commit of others to the tables we share, without a look of its own", async () => {
     await start("nft");
-    commitForeign("ip nat", "ip mangle");
-    commitForeign("ip filter");
+    commitExternal("ip nat", "ip mangle");
+    commitExternal("ip filter");
     await flushPromises();
     expect({ whats: whats(), looks }).toEqual({
       whats: ["portmap (pid 666) changed table ip nat, ip mangle", "portmap (pid 666) changed table ip filter"],
@@ -116,7 +116,7 @@ describe("watchHost", () => {
   it("suspects somebody where the kernel could not tell everything", async () => {
     await start("nft");
     // More than are kept for somebody who does not read them; none of them concerns us.
-    for (let count = 0; count < 1_100; count++) commitForeign("ip raw");
+    for (let count = 0; count < 1_100; count++) commitExternal("ip raw");
     await flushPromises();
     expect(whats()).toEqual(["the ruleset changed faster than the kernel could tell"]);
   });
@@ -129,7 +129,7 @@ describe("watchHost", () => {
     stop.abort();
     stop = new AbortController();
     events = [];
-    commitForeign("ip nat");
+    commitExternal("ip nat");
     const again = start("nft", mark);
     // It looks again for a second: a commit of ours may be under way.
     for (let turn = 0; turn < 60; turn++) {
@@ -144,7 +144,7 @@ describe("watchHost", () => {
     netlink.setLegacyTable("IPv4", "nat", 12);
     netlink.setLegacyTable("IPv4", "filter", 7);
     await start("legacy");
-    commitForeign("ip nat");
+    commitExternal("ip nat");
     await fingerprints.during(() => Promise.resolve(netlink.setLegacyTable("IPv4", "nat", 14)));
     await clock.advance(60_000);
     await flushPromises();

@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 
 /** Make a virtual server that is somebody else's. */
-function addForeign(address: string, port: number): void {
+function addExternal(address: string, port: number): void {
   const service = {
     family: "IPv4",
     protocol: "TCP",
@@ -46,14 +46,14 @@ async function serveThenRemove(spec: Readonly<Record<string, unknown>>, options:
 
 describe("virtual servers of others", () => {
   it("stay where the port is that of a node port, but the address isn't the host's", async () => {
-    addForeign("192.0.2.90", 30_080);
+    addExternal("192.0.2.90", 30_080);
     await (await Proxy.open(host.world)).sync(cart([ONE], NODE_PORT));
     expect(await (await Proxy.open(host.world)).sync(cart([ONE], NODE_PORT))).toBe(0);
     expect(addresses()).toContain("192.0.2.90:30080");
   });
 
   it("stay in excluded ranges at an address that a Service has, too, and the Service's own goes with it", async () => {
-    addForeign("10.96.0.1", 25);
+    addExternal("10.96.0.1", 25);
     await serveThenRemove({}, { excludeCIDRs: ["10.96.0.0/12"] });
     expect(addresses()).toContain("10.96.0.1:25");
     expect(addresses()).not.toContain("10.96.0.1:80");

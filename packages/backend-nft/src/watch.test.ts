@@ -29,7 +29,7 @@ describe("watchHost", () => {
     void own.during(1, () => Promise.resolve());
     netlink.commitNft({ pid: 1, process: "nft", tables: OURS });
   };
-  const commitForeign = (tables: readonly string[]): void => netlink.commitNft({ pid: 666, process: "firewalld", tables });
+  const commitExternal = (tables: readonly string[]): void => netlink.commitNft({ pid: 666, process: "firewalld", tables });
 
   /** Start watching, then act; resolves to what was told after the facts it begins with, until the address change that ends it. */
   const reported = async (mark: CommitMark | undefined, act: () => void | Promise<void>): Promise<readonly HostEvent<NftFacts>[]> => {
@@ -75,12 +75,12 @@ describe("watchHost", () => {
   });
 
   it("names who changed our table", async () => {
-    const events = await reported(undefined, () => commitForeign(OURS));
+    const events = await reported(undefined, () => commitExternal(OURS));
     expect(events[0]).toEqual({ kind: "drift", what: "firewalld (pid 666) changed table ip turnout" });
   });
 
   it("is not concerned with other tables", async () => {
-    expect(kinds(await reported(undefined, () => commitForeign(["ip nat", "ip6 turnout"])))).toEqual(["facts"]);
+    expect(kinds(await reported(undefined, () => commitExternal(["ip nat", "ip6 turnout"])))).toEqual(["facts"]);
   });
 
   it("does not take a commit of ours for somebody else's that was under way while more was told than could be kept", async () => {
@@ -101,7 +101,7 @@ describe("watchHost", () => {
   it("tells of others after a start with a commit of ours under way and one of others before it", async () => {
     const clock = new TestClock(0);
     const mark = await own.mark(netlink);
-    commitForeign(OURS);
+    commitExternal(OURS);
     const { promise: done, resolve: finish } = Promise.withResolvers<void>();
     const underWay = echoes.during(() => own.during(1, () => done));
     const whats: string[] = [];
@@ -121,7 +121,7 @@ describe("watchHost", () => {
     await underWay;
     await clock.advance(50);
     await flushPromises();
-    commitForeign(OURS);
+    commitExternal(OURS);
     await flushPromises();
     expect(whats).toEqual(["the ruleset changed before it was watched", "firewalld (pid 666) changed table ip turnout"]);
     stop.abort();
@@ -133,7 +133,7 @@ describe("watchHost", () => {
     const events = await reported(mark, async () => {
       for (let count = 0; count < 2_000; count++) commitOurs();
       await new Promise((resolve) => setTimeout(resolve, 0));
-      commitForeign(OURS);
+      commitExternal(OURS);
     });
     expect(events[0]).toEqual({ kind: "drift", what: "firewalld (pid 666) changed table ip turnout" });
   });
@@ -146,7 +146,7 @@ describe("watchHost", () => {
     for (let count = 0; count < 100; count++) {
       const next = watching.next();
       await new Promise((resolve) => setImmediate(resolve));
-      commitForeign(OURS);
+      commitExternal(OURS);
       expect((await next).value).toMatchObject({ kind: "drift" });
     }
     expect(addresses.waiters).toBeLessThan(2);
@@ -155,7 +155,7 @@ describe("watchHost", () => {
   it("notices what happened between the last reading and the watch", async () => {
     const mark = await own.mark(netlink);
     commitOurs();
-    commitForeign(OURS);
+    commitExternal(OURS);
     expect(kinds(await reported(mark, () => undefined))).toEqual(["drift", "facts"]);
   });
 

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { needs } from "@turnout/house/needs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { diagnosisText, type Diagnosis } from "./commands/doctor-report.ts";
-import type { Situation, Told } from "./test-support/doctor-child.ts";
+import type { Situation, Reported } from "./test-support/doctor-child.ts";
 
 const CHILD = fileURLToPath(new URL("test-support/doctor-child.ts", import.meta.url));
 /** What the real kube-proxy wrote (bench/kube-proxy/record.ts), without rules whose counters the kernel would have to be given first. */
@@ -62,7 +62,7 @@ const CASES: readonly (Situation & { readonly finds: Readonly<Record<string, str
       kind: "proxy",
       backend: "nft",
       health: { isHealthy: true, isEligible: true, reason: "" },
-      sourceTroubles: {},
+      sourceProblems: {},
       families: [{ family: "IPv6", services: 1 }],
     },
     finds: { "fault ipv6-forwarding-off": "the proxy serves IPv6 Services" },
@@ -166,7 +166,7 @@ const CASES: readonly (Situation & { readonly finds: Readonly<Record<string, str
       node: "n1",
       backend: "nft",
       health: { isHealthy: true, isEligible: false, reason: "this node's Node object is unknown" },
-      sourceTroubles: {},
+      sourceProblems: {},
       families: [{ family: "IPv4", services: 1 }],
     },
     finds: { "risk not-for-load-balancers": "its name is n1" },
@@ -185,7 +185,7 @@ const CASES: readonly (Situation & { readonly finds: Readonly<Record<string, str
       kind: "proxy",
       backend: "userspace",
       health: { isHealthy: true, isEligible: true, reason: "" },
-      sourceTroubles: {},
+      sourceProblems: {},
       families: [{ family: "IPv4", services: 1 }],
     },
     finds: { "risk translates-first": "nat PREROUTING: CNI-HOSTPORT-DNAT" },
@@ -206,7 +206,7 @@ describe(
   "turnout doctor",
   { ...needs("root", "netns", "ip", "sysctl", "nft>=1.0.1", "iptables-nft>=1.8.0", "iptables-legacy"), timeout: 120_000 },
   () => {
-    let reported: ReadonlyMap<string, Told>;
+    let reported: ReadonlyMap<string, Reported>;
     beforeAll(async () => {
       const node = `${process.execPath} --conditions=@turnout/source --disable-warning=ExperimentalWarning ${CHILD}`;
       const child = spawn("unshare", ["-n", "sh", "-ec", `${HOST}; exec ${node}`], { stdio: ["pipe", "pipe", "inherit"] });
@@ -214,7 +214,7 @@ describe(
       child.stdin.end(JSON.stringify(CASES));
       const out = await text(child.stdout);
       await closed;
-      reported = new Map((JSON.parse(out) as readonly Told[]).map((one) => [one.name, one]));
+      reported = new Map((JSON.parse(out) as readonly Reported[]).map((one) => [one.name, one]));
     }, 120_000);
 
     test.each(CASES)("$name", ({ name, finds }) => {

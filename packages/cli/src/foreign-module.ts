@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import { ProxyError } from "@turnout/core";
 
 /** What somebody asked for by package or path. */
-export interface ForeignModule {
+export interface ExternalModule {
   /** As it was typed. */
   readonly spec: string;
   /** What it is for, in an error's words, e.g. `backend ./mine.js`. */
@@ -28,7 +28,7 @@ export function isPackageDirectory(spec: string, workingDirectory: string): bool
  * Import a package or a path, as seen from a directory. Where a path is a package's directory, or that and a door, its package.json decides.
  * @throws {ProxyError} `invalid_object` when it isn't there or can't be loaded.
  */
-export async function importForeign({ spec, object, hint }: ForeignModule, workingDirectory: string): Promise<object> {
+export async function importExternal({ spec, object, hint }: ExternalModule, workingDirectory: string): Promise<object> {
   try {
     const path = isPath(spec) ? pathFile(resolve(workingDirectory, spec)) : packageFile(spec, workingDirectory);
     return (await import(pathToFileURL(path).href)) as object;
@@ -46,16 +46,16 @@ function pathFile(path: string): string {
   const isDirectory = statSync(path, { throwIfNoEntry: false })?.isDirectory();
   if (isDirectory === false) return path;
   const [home, door] = existsSync(join(path, "package.json")) ? [path, "."] : [dirname(path), `./${basename(path)}`];
-  const file = doorOf(home, door);
+  const file = entryPointOf(home, door);
   if (file !== undefined) return file;
   if (isDirectory !== true) return path;
   throw new ProxyError("invalid_object", "it is a directory, and no package.json says which file is meant", { object: path });
 }
 
-function doorOf(home: string, door: string): string | undefined {
+function entryPointOf(home: string, door: string): string | undefined {
   if (!existsSync(join(home, "package.json"))) return undefined;
   const { exports, main } = JSON.parse(readFileSync(join(home, "package.json"), "utf8")) as { exports?: unknown; main?: unknown };
-  const file = importDoor(exports ?? main, door);
+  const file = importEntryPoint(exports ?? main, door);
   return file === undefined ? undefined : join(home, file);
 }
 
@@ -70,7 +70,7 @@ function packageFile(spec: string, workingDirectory: string): string {
       .map((folder) => join(folder, name))
       .find((folder) => existsSync(join(folder, "package.json")));
     if (home === undefined) throw error;
-    const file = doorOf(home, `.${spec.slice(name.length)}`);
+    const file = entryPointOf(home, `.${spec.slice(name.length)}`);
     if (file === undefined) throw error;
     return file;
   }
@@ -79,7 +79,7 @@ function packageFile(spec: string, workingDirectory: string): string {
 const CONDITIONS: ReadonlySet<string> = new Set(["node", "import", "module-sync", "default"]);
 
 /** Find a door among a package.json's `exports` as `import` would; patterns with `*` are not looked into. Pure. */
-export function importDoor(exports: unknown, door: string): string | undefined {
+export function importEntryPoint(exports: unknown, door: string): string | undefined {
   if (isRecord(exports) && Object.keys(exports).some((key) => key.startsWith("."))) return importTarget(exports[door]);
   return door === "." ? importTarget(exports) : undefined;
 }

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { judgeNodeState, type NodeStateCondition, type NodeStateProbe } from "./node-state-health.ts";
 
-const FINE: NodeStateCondition = { isComplete: true, listenTrouble: "", sources: new Map([["Service", ""]]) };
+const FINE: NodeStateCondition = { isComplete: true, listenProblem: "", sources: new Map([["Service", ""]]) };
 
 describe("a node-state server", () => {
   const cases: readonly [name: string, condition: NodeStateCondition, statuses: Readonly<Record<NodeStateProbe, number>>][] = [
     ["that works", FINE, { livez: 200, healthz: 200, readyz: 200 }],
     ["whose source has not said all", { ...FINE, isComplete: false }, { livez: 200, healthz: 200, readyz: 503 }],
-    ["that nobody can connect to", { ...FINE, listenTrouble: "gone" }, { livez: 200, healthz: 503, readyz: 503 }],
+    ["that nobody can connect to", { ...FINE, listenProblem: "gone" }, { livez: 200, healthz: 503, readyz: 503 }],
     ["whose source is away", { ...FINE, sources: new Map([["Service", "[feed_lost] x"]]) }, { livez: 200, healthz: 200, readyz: 200 }],
   ];
   test.each(cases)("%s", (_name, condition, statuses) => {
@@ -20,7 +20,7 @@ describe("a node-state server", () => {
   test("says why, and what becomes of its source, without details of it", () => {
     const condition = {
       isComplete: false,
-      listenTrouble: "gone",
+      listenProblem: "gone",
       sources: new Map([
         ["Service", "[feed_lost] x"],
         ["Node", ""],

@@ -5,7 +5,7 @@ export interface NodeStateCondition {
   /** The source's lists are complete, so states are given out. */
   readonly isComplete: boolean;
   /** Why nobody new can connect to one of the addresses; "" when they can. */
-  readonly listenTrouble: string;
+  readonly listenProblem: string;
   /** What ails the source, by its parts; "" for those that are followed. */
   readonly sources: ReadonlyMap<string, string>;
 }
@@ -19,8 +19,8 @@ export type NodeStateProbe = "livez" | "healthz" | "readyz";
  * Edges: a source that is away makes nothing unhealthy, what is known is served on; the body tells of it. A node-state server that
  * can't be reached by anybody new is alive: who is connected is served, and a new start would break that off.
  */
-export function judgeNodeState(probe: NodeStateProbe, { isComplete, listenTrouble, sources }: NodeStateCondition, nowMs: number): Verdict {
-  const unreachable = probe === "livez" || listenTrouble === "" ? [] : [`new clients can't connect: ${listenTrouble}`];
+export function judgeNodeState(probe: NodeStateProbe, { isComplete, listenProblem, sources }: NodeStateCondition, nowMs: number): Verdict {
+  const unreachable = probe === "livez" || listenProblem === "" ? [] : [`new clients can't connect: ${listenProblem}`];
   const incomplete = probe !== "readyz" || isComplete ? [] : ["the source has not said yet what there is"];
   const reason = [...unreachable, ...incomplete].join("; ");
   const body = {

@@ -55,7 +55,7 @@ export class NodeStateMetrics {
     one("gauge", "silent_streams", "Watch streams that have not said yet what they want", ({ silentStreams }) => silentStreams);
     one("gauge", "views", "Nodes times settings that are answered", ({ questions }) => questions);
     one("gauge", "kpng_views", "Nodes, and the cluster, of which kpng's protocols are watched", ({ kpngImages }) => kpngImages);
-    one("gauge", "listening", "1 while everybody can connect to every address", ({ listenTrouble }) => (listenTrouble === "" ? 1 : 0));
+    one("gauge", "listening", "1 while everybody can connect to every address", ({ listenProblem }) => (listenProblem === "" ? 1 : 0));
     one("counter", "change_sets_total", "Change sets sent", ({ changeSets }) => changeSets);
     one("counter", "full_states_total", "Change sets sent that were whole states", ({ fullStates }) => fullStates);
     one("counter", "operations_total", "Rows set and deleted in the change sets sent", ({ operations }) => operations);

@@ -13,9 +13,9 @@ export interface NodeStateStatus {
   /** The source has said what there is. */
   readonly isComplete: boolean;
   /** Parts of the source that can't be followed now, and why. */
-  readonly sourceTroubles: Readonly<Record<string, string>>;
+  readonly sourceProblems: Readonly<Record<string, string>>;
   /** Why nobody new can connect; absent: everybody can. */
-  readonly listenTrouble?: string;
+  readonly listenProblem?: string;
   /** Absent for a relay, which holds none. */
   readonly objects?: Readonly<Record<ObjectKind, number>>;
   /** Streams that are answered. */
@@ -43,7 +43,7 @@ export interface NodeStateParts {
 export function nodeStateStatus(parts: NodeStateParts): NodeStateStatus {
   const { version, source, startedMs, clock, store, provider } = parts;
   const { streams, questions } = parts.stats();
-  const { isComplete, sources, listenTrouble } = parts.condition();
+  const { isComplete, sources, listenProblem } = parts.condition();
   return {
     kind: "node-state-server",
     version,
@@ -51,8 +51,8 @@ export function nodeStateStatus(parts: NodeStateParts): NodeStateStatus {
     startedMs: wallMs(clock, startedMs),
     nowMs: wallMs(clock),
     isComplete,
-    sourceTroubles: Object.fromEntries([...sources].filter(([, problem]) => problem !== "")),
-    ...(listenTrouble === "" ? {} : { listenTrouble }),
+    sourceProblems: Object.fromEntries([...sources].filter(([, problem]) => problem !== "")),
+    ...(listenProblem === "" ? {} : { listenProblem }),
     ...(store === undefined ? {} : { objects: store.sizes }),
     watchers: streams,
     views: questions,

@@ -47,7 +47,7 @@ export interface NodeStateOptions {
   /** Hears of each request to the API server. */
   readonly requestMetrics?: RestClientMetrics;
   /** An API server gets events: of the start, and those that are told later; default: it doesn't. */
-  readonly tellsEvents?: boolean;
+  readonly reportsEvents?: boolean;
   /** Hears, once, that the source has said everything it knows. */
   readonly onSynced?: () => void;
 }
@@ -77,7 +77,7 @@ export class NodeStateSource {
       parseApiTarget(this.#spec.target, options.tls);
       refuseAllowOptions(options.config, options.log);
     }
-    if (options.tellsEvents === true) {
+    if (options.reportsEvents === true) {
       this.#events = new EventQueue({ nodeName: options.config.nodeName, hostname: options.env.hostname }, options.clock);
       this.notify(STARTING);
     }

@@ -57,7 +57,7 @@ export async function runProgram(args: readonly string[], env: Environment): Pro
   let code = 0;
   const program = createProgram(env, () => void (code = FAILED));
   try {
-    await program.parseAsync(standingAlone(program, args.map(dashed)), { from: "user" });
+    await program.parseAsync(standalone(program, args.map(dashed)), { from: "user" });
     return code;
   } catch (error) {
     if (error instanceof CommanderError) return usageCode(error, helpOf(program, args), env);
@@ -87,7 +87,7 @@ function dashed(arg: string): string {
 const TAKES_NEXT = "--verbose";
 
 /** A switch that stands alone is on, whatever comes next, as in kube-proxy: commander would take the next word for its value. */
-function standingAlone(program: Command, args: readonly string[]): readonly string[] {
+function standalone(program: Command, args: readonly string[]): readonly string[] {
   const command = program.commands.find((one) => one.name() === args[0]);
   const switches = new Set(
     command?.options.flatMap(({ optional, long }) => (optional && typeof long === "string" && long !== TAKES_NEXT ? [long] : [])),

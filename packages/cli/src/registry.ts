@@ -2,7 +2,7 @@ import { parseModule, probeModule, ProxyError, withWorldOf, type BackendModule, 
 import type { OptionKinds, Rights } from "@turnout/core/backend";
 import type { CreateFakeHost } from "@turnout/conformance";
 import { findRules, reasonsOf } from "./found-backend.ts";
-import { importForeign, isPackageDirectory, isPath } from "./foreign-module.ts";
+import { importExternal, isPackageDirectory, isPath } from "./foreign-module.ts";
 
 /** A backend that comes with turnout. */
 export interface KnownBackend {
@@ -257,7 +257,7 @@ export async function loadBackend(spec: string, workingDirectory: string): Promi
   const known = knownBackend(spec);
   const object = `backend ${spec}`;
   const hint = `use ${knownNames()}, auto, an installed package, or a path starting with ./ or /`;
-  const loaded = known === undefined ? await importForeign({ spec, object, hint }, workingDirectory) : await known.load();
+  const loaded = known === undefined ? await importExternal({ spec, object, hint }, workingDirectory) : await known.load();
   return parseModule((loaded as { readonly default?: unknown }).default, object);
 }
 
@@ -275,7 +275,7 @@ export async function loadFakeHost(spec: string, host: string | undefined, worki
   const isOurs = host === undefined && known !== undefined;
   const hint =
     "a backend exports createFakeHost from its door ./testing; elsewhere, pass --host with a package, or a path starting with ./ or /";
-  const loaded = isOurs ? await known.loadTesting() : await importForeign({ spec: where, object, hint }, workingDirectory);
+  const loaded = isOurs ? await known.loadTesting() : await importExternal({ spec: where, object, hint }, workingDirectory);
   const { createFakeHost } = loaded as { readonly createFakeHost?: unknown };
   if (typeof createFakeHost === "function") return createFakeHost as CreateFakeHost;
   throw new ProxyError("invalid_object", "it does not export createFakeHost", { object, hint: "pass --host with the module that does" });

@@ -52,14 +52,14 @@ const CASES = {
   ],
 } as const;
 
-type Told = Readonly<Record<"curl" | "why" | "doctor", string>>;
+type Reported = Readonly<Record<"curl" | "why" | "doctor", string>>;
 
 describe(
   "userspace, whose process answers",
   { ...needs("root", "netns", "nft>=1.0.1", "iptables-nft", "ip", "nsenter"), timeout: 120_000 },
   () => {
     let directory: string;
-    let reported: ReadonlyMap<string, Told>;
+    let reported: ReadonlyMap<string, Reported>;
 
     beforeAll(async () => {
       directory = await mkdtemp(join(tmpdir(), "turnout-why-"));
@@ -82,14 +82,14 @@ describe(
       reported = new Map(
         Object.keys(CASES).map((name) => [
           name,
-          Object.fromEntries(parts.filter(([, of]) => of === name).map(([, , what = "", text = ""]) => [what, text.trim()])) as Told,
+          Object.fromEntries(parts.filter(([, of]) => of === name).map(([, , what = "", text = ""]) => [what, text.trim()])) as Reported,
         ]),
       );
     }, 120_000);
 
     afterAll(() => rm(directory, { recursive: true }));
 
-    const of = (name: keyof typeof CASES): Told => reported.get(name) ?? { curl: "", why: "", doctor: "" };
+    const of = (name: keyof typeof CASES): Reported => reported.get(name) ?? { curl: "", why: "", doctor: "" };
 
     it("has both connections told, and is named as the backend in use", () => {
       const { curl, why, doctor } = of("whole");

@@ -72,7 +72,7 @@ function familyRow({ family, services, rows, rowsWithoutEndpoints, objects, appl
   return make("tr", {}, make("th", { scope: "row" }, family), ...counts, ...[since, last, took].map((text) => make("td", {}, text)));
 }
 
-function problemsOf({ families, issues, sourceTroubles, nowMs }) {
+function problemsOf({ families, issues, sourceProblems, nowMs }) {
   const blocks = [];
   const block = (title, lines, count) => {
     if (lines.length === 0) return;
@@ -81,7 +81,7 @@ function problemsOf({ families, issues, sourceTroubles, nowMs }) {
       make("div", { className: "trouble" }, make("h3", {}, title), make("ul", {}, ...lines.map((line) => make("li", {}, line)), ...more)),
     );
   };
-  const parts = Object.entries(sourceTroubles).map(([part, problem]) => `${part}: ${problem}`);
+  const parts = Object.entries(sourceProblems).map(([part, problem]) => `${part}: ${problem}`);
   block("The source is not followed; rules stay as they are", parts, parts.length);
   for (const { family, waiting, refused, externalChange } of families) {
     if (waiting !== undefined) {

@@ -5,7 +5,7 @@ import type { Environment } from "../environment.ts";
 import { isVerbose, typedOptions, type CommonOptions } from "../options.ts";
 import { KNOWN_BACKENDS, loadBackend, loadFakeHost } from "../registry.ts";
 import { CallWatch } from "./conformance-calls.ts";
-import { playHistories } from "./conformance-histories.ts";
+import { runHistories } from "./conformance-histories.ts";
 import { backendReport, reportText, type BackendReport, type Histories } from "./conformance-report.ts";
 
 /** The flags of `turnout conformance`. */
@@ -59,7 +59,7 @@ async function examineOne(name: string, host: string | undefined, exam: Exam, en
   const checked = checkBackend(watch.module, watch.createFakeHost, scenarios, { backendOptions: options, onCheckpoint });
   const report = await watch.ended(checked, process);
   if (histories === undefined) return backendReport(report);
-  const found = await watch.ended(playHistories(watch, histories, options, env), process);
+  const found = await watch.ended(runHistories(watch, histories, options, env), process);
   return backendReport({ ...report, findings: [...report.findings, ...found] }, histories);
 }
 

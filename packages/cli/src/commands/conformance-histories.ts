@@ -14,7 +14,7 @@ const LIFE_STEPS = 500;
  * Edges: nothing in them waits for anything outside, so between two lives the process looks whether somebody wants it to end.
  * @throws {ProxyError} `canceled` when somebody does.
  */
-export async function playHistories(
+export async function runHistories(
   { module, createFakeHost, onCheckpoint }: Pick<CallWatch, "module" | "createFakeHost" | "onCheckpoint">,
   { steps, seed }: Histories,
   backendOptions: Readonly<Record<string, Plain>>,

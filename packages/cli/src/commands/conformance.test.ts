@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createReferenceHost, referenceBackend } from "@turnout/conformance";
 import { CallWatch } from "./conformance-calls.ts";
-import { playHistories } from "./conformance-histories.ts";
+import { runHistories } from "./conformance-histories.ts";
 import type { BackendReport } from "./conformance-report.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ToyEnvironment } from "../test-support/toy-environment.ts";
@@ -107,7 +107,7 @@ describe("conformance", () => {
     const err = (text: string): void => void (said += text);
     const watch = new CallWatch(referenceBackend, createReferenceHost);
     const terminal = { signal: new AbortController().signal, isTerminal: true, err };
-    expect(await playHistories(watch, { steps: 600, seed: 3 }, {}, terminal)).toEqual([]);
+    expect(await runHistories(watch, { steps: 600, seed: 3 }, {}, terminal)).toEqual([]);
     expect(said).toBe("\r500 of 600 steps\r600 of 600 steps\n");
   });
 

@@ -1,9 +1,9 @@
 import { FAMILIES, probeModule, ProxyError, withWorldOf } from "@turnout/core";
 import { probeHost } from "@turnout/host";
-import { playDemo, type PlayedDemo } from "../demo/demo.ts";
+import { runDemoOf, type DemoRun } from "../demo/demo.ts";
 import { hintsText } from "../demo/hints.ts";
-import { holderVoice, playInHolder } from "../demo/holder.ts";
-import { playLoopbackDemo } from "../demo/loopback/play.ts";
+import { holderVoice, runInHolder } from "../demo/holder.ts";
+import { runLoopbackDemo } from "../demo/loopback/play.ts";
 import { loopbackReport } from "../demo/loopback/report.ts";
 import { cleanKept, listenForClean, refuseSecond } from "../demo/kept.ts";
 import { painter, reportText, wantsColors } from "../demo/report-text.ts";
@@ -31,7 +31,7 @@ export async function runDemo(options: DemoCommandOptions, env: Environment): Pr
       object: `--backend ${ROOTLESS_BACKEND}`,
       hint: `docs/backends/${ROOTLESS_BACKEND}.md has commands to try`,
     });
-  else if (options.keep === true) await playInHolder(["--backend", options.backend], env, hasColors);
+  else if (options.keep === true) await runInHolder(["--backend", options.backend], env, hasColors);
   else await showDemo(options, env, hasColors);
 }
 
@@ -39,7 +39,7 @@ export async function runDemo(options: DemoCommandOptions, env: Environment): Pr
 async function showDemo(options: DemoCommandOptions, env: Environment, hasColors: boolean): Promise<void> {
   if (options.backend === ROOTLESS_BACKEND) return await showOnLoopback(options, env, hasColors);
   try {
-    const { stage, failures } = await playAndReport(options, env, hasColors);
+    const { stage, failures } = await runAndReport(options, env, hasColors);
     await stage.destroy();
     throwFailures(failures);
   } catch (error) {
@@ -57,7 +57,7 @@ export function hasNoNamespaces(error: unknown): error is ProxyError {
 async function showOnLoopback(options: DemoCommandOptions, env: Environment, hasColors: boolean): Promise<void> {
   const paint = painter(hasColors);
   const { clock } = env.createWorld(quietLogFor(options, env));
-  const findings = await playLoopbackDemo({
+  const findings = await runLoopbackDemo({
     clock,
     nowMs: () => performance.now(),
     signal: env.signal,
@@ -75,7 +75,7 @@ async function holdDemo(options: DemoCommandOptions, env: Environment, hasColors
   let stage: Stage | undefined;
   try {
     await refuseSecond();
-    const ran = await playAndReport(options, { ...env, out: voice.out, err: voice.err, signal }, hasColors);
+    const ran = await runAndReport(options, { ...env, out: voice.out, err: voice.err, signal }, hasColors);
     ({ stage } = ran);
     const ear = await listenForClean();
     voice.out(hintsText(keptFacts(stage, ran.backend)));
@@ -105,7 +105,7 @@ interface ReportedDemo {
   readonly failures: readonly string[];
 }
 
-async function playAndReport(options: DemoCommandOptions, env: Environment, hasColors: boolean): Promise<ReportedDemo> {
+async function runAndReport(options: DemoCommandOptions, env: Environment, hasColors: boolean): Promise<ReportedDemo> {
   const world = env.createWorld(quietLogFor(options, env));
   const paint = painter(hasColors);
   const { platform, workingDirectory, signal } = env;
@@ -119,7 +119,7 @@ async function playAndReport(options: DemoCommandOptions, env: Environment, hasC
   const { module } = await chooseBackend({ ...place, spec: options.backend, mode: "", host: "needed", takesOver: false });
   const { problems, versions } = await withWorldOf(module, world, (own) => probeModule(module, module.parseOptions({}), own, signal));
   if (problems[0] !== undefined) throw problems[0];
-  const ran = await playOrExplain({
+  const ran = await runOrExplain({
     backend: options.backend,
     families: hasIPv6 ? FAMILIES : ["IPv4"],
     versions,
@@ -135,9 +135,9 @@ async function playAndReport(options: DemoCommandOptions, env: Environment, hasC
 }
 
 /** Play, with the two ways it ends early said in words. */
-async function playOrExplain(options: Parameters<typeof playDemo>[0]): Promise<PlayedDemo> {
+async function runOrExplain(options: Parameters<typeof runDemoOf>[0]): Promise<DemoRun> {
   try {
-    return await playDemo(options);
+    return await runDemoOf(options);
   } catch (cause) {
     if (options.signal.aborted) throw new ProxyError("canceled", "the demo was stopped, everything it made is removed", { cause });
     if (!ProxyError.is(cause, "permission_denied")) throw cause;

@@ -31,7 +31,7 @@ export function backendWarnings(backends: readonly BackendHealth[]): readonly Fi
 }
 
 /** Rules of several of our backends at once: both translate, and the first one that a packet meets has it. Pure. */
-export function severalInForce(
+export function severalActive(
   proxies: readonly FoundRules[],
   running: Pick<ProxyStatus, "backend" | "residence"> | undefined,
 ): readonly Finding[] {
@@ -51,7 +51,7 @@ export function severalInForce(
 }
 
 /** A host without a proxy: said only where one, or its rules, would have been seen. Pure. */
-export function nobodyHere(
+export function noneHere(
   proxies: readonly FoundRules[],
   { writers, seesProcesses, unseen }: Pick<HostSurvey, "writers" | "seesProcesses" | "unseen">,
 ): readonly Finding[] {
@@ -80,7 +80,7 @@ export function nobodyHere(
 }
 
 /** Rules of Turnout that packets go by, and no Turnout that keeps them up to date. Pure. */
-export function nobodyServes(
+export function noneServes(
   proxies: readonly FoundRules[],
   { writers, seesProcesses }: Pick<HostSurvey, "writers" | "seesProcesses">,
 ): readonly Finding[] {

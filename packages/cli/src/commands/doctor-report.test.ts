@@ -1,7 +1,7 @@
 import type { HostSurvey } from "@turnout/host/survey";
 import { expect, test } from "vitest";
 import type { FoundRules } from "../found-backend.ts";
-import { backendWarnings, nobodyHere, nobodyServes, severalInForce } from "./doctor-findings.ts";
+import { backendWarnings, noneHere, noneServes, severalActive } from "./doctor-findings.ts";
 import { diagnosisText } from "./doctor-report.ts";
 
 const healthy = (
@@ -44,42 +44,42 @@ test("a backend of which a process runs is in use, and rules of another one are 
     "          nft         has rules in force: nft 1.0",
   ]);
   const running = { backend: "userspace", residence: "process" } as const;
-  expect(severalInForce([live], running)).toMatchObject([
+  expect(severalActive([live], running)).toMatchObject([
     { severity: "fault", because: "table ip turnout (nft), the process that runs (userspace)" },
   ]);
-  expect(severalInForce([live], { backend: "nft", residence: "kernel" })).toEqual([]);
-  expect(severalInForce([], running)).toEqual([]);
+  expect(severalActive([live], { backend: "nft", residence: "kernel" })).toEqual([]);
+  expect(severalActive([], running)).toEqual([]);
 });
 
 test("rules of Turnout without a Turnout are a fault, where processes can be seen", () => {
   const survey = { writers: [], seesProcesses: true };
   const running = (name: string, isRunning: boolean) => [{ name, kind: "proxy" as const, traces: [], isRunning, pids: [], stopped: [] }];
-  expect(nobodyServes([live], survey)).toMatchObject([{ severity: "fault", because: "table ip turnout" }]);
-  expect(nobodyServes([live], { ...survey, writers: running("Turnout", false) })).toHaveLength(1);
-  expect(nobodyServes([live], { ...survey, seesProcesses: false })).toMatchObject([{ severity: "risk" }]);
-  expect(nobodyServes([live], { ...survey, writers: running("Turnout", true) })).toEqual([]);
-  expect(nobodyServes([live], { ...survey, writers: running("kube-proxy", true) })).toEqual([]);
-  expect(nobodyServes([{ ...live, isLive: false }], survey)).toEqual([]);
-  expect(nobodyServes([{ ...live, by: "kube-proxy" }], survey)).toEqual([]);
+  expect(noneServes([live], survey)).toMatchObject([{ severity: "fault", because: "table ip turnout" }]);
+  expect(noneServes([live], { ...survey, writers: running("Turnout", false) })).toHaveLength(1);
+  expect(noneServes([live], { ...survey, seesProcesses: false })).toMatchObject([{ severity: "risk" }]);
+  expect(noneServes([live], { ...survey, writers: running("Turnout", true) })).toEqual([]);
+  expect(noneServes([live], { ...survey, writers: running("kube-proxy", true) })).toEqual([]);
+  expect(noneServes([{ ...live, isLive: false }], survey)).toEqual([]);
+  expect(noneServes([{ ...live, by: "kube-proxy" }], survey)).toEqual([]);
 });
 
 test("what is left of a Turnout without rules and process is a fault, where processes can be seen", () => {
   const left = { name: "Turnout", kind: "proxy" as const, traces: ["table inet turnout-ebpf"], isRunning: false, pids: [], stopped: [] };
   const survey = { writers: [left], seesProcesses: true, unseen: [] };
-  expect(nobodyHere([], survey)).toMatchObject([
+  expect(noneHere([], survey)).toMatchObject([
     { id: "turnout-gone", severity: "fault", because: "all that is left of it is table inet turnout-ebpf; no process of it" },
   ]);
-  expect(nobodyHere([live], survey)).toEqual([]);
-  expect(nobodyHere([], { ...survey, seesProcesses: false })).toEqual([]);
-  expect(nobodyHere([], { ...survey, writers: [{ ...left, isRunning: true }] })).toEqual([]);
+  expect(noneHere([live], survey)).toEqual([]);
+  expect(noneHere([], { ...survey, seesProcesses: false })).toEqual([]);
+  expect(noneHere([], { ...survey, writers: [{ ...left, isRunning: true }] })).toEqual([]);
 });
 
 test("a host without a proxy is told so, where it would have been seen", () => {
   const survey = { writers: [], seesProcesses: true, unseen: [] };
-  expect(nobodyHere([], survey)).toMatchObject([{ severity: "note" }]);
-  expect(nobodyHere([live], survey)).toEqual([]);
-  expect(nobodyHere([], { ...survey, seesProcesses: false })).toEqual([]);
-  expect(nobodyHere([], { ...survey, unseen: [{ what: "rules of nft and iptables", because: "" }] })).toEqual([]);
+  expect(noneHere([], survey)).toMatchObject([{ severity: "note" }]);
+  expect(noneHere([live], survey)).toEqual([]);
+  expect(noneHere([], { ...survey, seesProcesses: false })).toEqual([]);
+  expect(noneHere([], { ...survey, unseen: [{ what: "rules of nft and iptables", because: "" }] })).toEqual([]);
 });
 
 test("a program that is stopped is not said to run", () => {

@@ -9,7 +9,7 @@ import { probeBackend, type BackendHealth } from "../probe-backend.ts";
 import { loadBackend, namesOn, rulePlaces } from "../registry.ts";
 import { askProxy, type RunningProxyOptions } from "../running-proxy.ts";
 import type { Status } from "../status/status-text.ts";
-import { backendFindings, backendWarnings, nobodyHere, nobodyServes, severalInForce } from "./doctor-findings.ts";
+import { backendFindings, backendWarnings, noneHere, noneServes, severalActive } from "./doctor-findings.ts";
 import type { Diagnosis } from "./doctor-report.ts";
 import { listedOnce } from "./listed-once.ts";
 import { listenerIn, runningFindings } from "./running-findings.ts";
@@ -54,7 +54,7 @@ export async function diagnoseHost(options: DoctorOptions, env: Environment): Pr
   const findings = bySeverity([
     ...backendFindings(backends, asked),
     ...backendWarnings(backends),
-    ...severalInForce(proxies, running.status),
+    ...severalActive(proxies, running.status),
     ...(survey === undefined ? [] : surveyFindings(survey, proxies, running, asked)),
   ]);
   const serving = running.status === undefined ? {} : { serving: running.status.backend };
@@ -68,8 +68,8 @@ function surveyFindings(
   asked: string | undefined,
 ): readonly Finding[] {
   return [
-    ...nobodyServes(proxies, survey),
-    ...nobodyHere(proxies, survey),
+    ...noneServes(proxies, survey),
+    ...noneHere(proxies, survey),
     ...runningFindings(running, survey.writers),
     ...diagnose(survey, knownProxy(running, asked)),
   ];

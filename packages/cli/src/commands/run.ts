@@ -152,7 +152,7 @@ async function runInWorld(
     onHealth: (part, problem) => metrics.sourceHealth(part, problem),
     onHeard: metrics.heard,
     requestMetrics: metrics.restClient,
-    tellsEvents: options.once !== true && !isDry,
+    reportsEvents: options.once !== true && !isDry,
     onSynced: () => {
       if (!state.hasNode) log.warn(NO_NODE, { node: config.nodeName, hint: NO_NODE_HINT });
     },

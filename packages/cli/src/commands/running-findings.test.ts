@@ -6,13 +6,13 @@ import { listenerIn, runningFindings } from "./running-findings.ts";
 
 const TURNOUT = { name: "Turnout", kind: "proxy", traces: ["process node (pid 7)"], isRunning: true, pids: [7, 8], stopped: [] } as const;
 const HEALTHY = { isHealthy: true, isEligible: true, reason: "" };
-const status = (sourceTroubles: Readonly<Record<string, string>>, services: number): ProxyStatus =>
+const status = (sourceProblems: Readonly<Record<string, string>>, services: number): ProxyStatus =>
   ({
     kind: "proxy",
     node: "n1",
     health: HEALTHY,
     source: "kube",
-    sourceTroubles,
+    sourceProblems,
     families: [{ services, appliedSinceMs: 1 }],
   }) as unknown as ProxyStatus;
 

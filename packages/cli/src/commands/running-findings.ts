@@ -52,8 +52,8 @@ function externalIPFindings({ families }: ProxyStatus): readonly Finding[] {
   ];
 }
 
-function sourceFindings({ sourceTroubles, families, source = "" }: ProxyStatus): readonly Finding[] {
-  const problems = Object.entries(sourceTroubles).map(([part, problem]) => `${part}: ${problem}`);
+function sourceFindings({ sourceProblems, families, source = "" }: ProxyStatus): readonly Finding[] {
+  const problems = Object.entries(sourceProblems).map(([part, problem]) => `${part}: ${problem}`);
   const isReported = families.some(({ appliedSinceMs }) => appliedSinceMs !== undefined);
   const isEmpty = isReported && families.every(({ services }) => services === 0);
   return [

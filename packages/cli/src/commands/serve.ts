@@ -163,7 +163,7 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
       log,
       limits,
     });
-    const condition = (): NodeStateCondition => ({ ...stateSource.condition(), listenTrouble: server.stats.listenTrouble });
+    const condition = (): NodeStateCondition => ({ ...stateSource.condition(), listenProblem: server.stats.listenProblem });
     const stats = (): ServerStats => server.stats;
     const { store, provider } = stateSource;
     metrics.watch({ stats, condition, store });
@@ -203,7 +203,7 @@ interface StateSource {
   readonly provider: NodeStateProvider;
   /** Undefined for a relay. */
   readonly store: Store | undefined;
-  readonly condition: () => Omit<NodeStateCondition, "listenTrouble">;
+  readonly condition: () => Omit<NodeStateCondition, "listenProblem">;
   readonly run: (server: NodeStateServer, signal: AbortSignal) => Promise<void>;
 }
 

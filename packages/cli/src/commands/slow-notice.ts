@@ -11,17 +11,17 @@ export interface SlowNotice {
 
 /** Tell, once and by one line, which part of some work takes longer than two seconds. */
 export function slowNotice(clock: Clock, notify: (line: string) => void): SlowNotice {
-  let hasTold = false;
-  const tellLater = async (what: string, done: AbortSignal): Promise<void> => {
+  let hasReported = false;
+  const reportLater = async (what: string, done: AbortSignal): Promise<void> => {
     await clock.sleep(PATIENCE_MS, done);
-    if (done.aborted || hasTold) return;
-    hasTold = true;
+    if (done.aborted || hasReported) return;
+    hasReported = true;
     notify(`turnout doctor: still reading ${what}; where there are thousands of Services this takes some seconds\n`);
   };
   return {
     async during(what, work) {
       const done = new AbortController();
-      void tellLater(what, done.signal);
+      void reportLater(what, done.signal);
       try {
         return await work();
       } finally {

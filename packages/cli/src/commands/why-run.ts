@@ -8,13 +8,13 @@ import { NodeStateSource } from "../node-state.ts";
 import { apiTls, configFor, quietLogFor, timeoutMs, type CommonOptions } from "../options.ts";
 import { chooseBackend, rulePlaces } from "../registry.ts";
 import { askProxy, type RunningProxyOptions } from "../running-proxy.ts";
-import { aloneCommand, type AskedWords } from "../why/alone-command.ts";
-import { foreignTables, surveyHost } from "../why/host-survey.ts";
+import { standaloneCommand, type AskedWords } from "../why/alone-command.ts";
+import { externalTables, surveyHost } from "../why/host-survey.ts";
 import { probeEndpoints, withProbe } from "../why/probe.ts";
 import { demandSource, withProxyFlags } from "../why/proxy-flags.ts";
 import { locatePacket } from "../why/locate-packet.ts";
 import { notRunning } from "../why/not-running.ts";
-import { answerAlone } from "../why/standalone.ts";
+import { answerStandalone } from "../why/standalone.ts";
 
 /** What `turnout why` was told besides the packet. */
 export interface WhyOptions extends CommonOptions, RunningProxyOptions {
@@ -65,7 +65,7 @@ async function answerOfProxy(options: WhyOptions, question: ParsedQuestion, env:
   const done = new AbortController();
   const { signal } = env;
   try {
-    const external = foreignTables(linux, question.family, AbortSignal.any([signal, done.signal]));
+    const external = externalTables(linux, question.family, AbortSignal.any([signal, done.signal]));
     // Where no proxy answers nobody waits for it.
     external.catch(ignore);
     const hostAddresses = (await readHostAddresses((family) => linux.netlink.addresses(family)))[question.family];
@@ -97,7 +97,7 @@ async function withWayOut(error: unknown, asked: AskedWords, command: Command): 
   // A launcher and its child have the same.
   const started = new Map((await turnoutProcesses(hostSurveyFiles)).map(({ args }) => [args.join("\0"), args]));
   const [args] = started.size === 1 ? started.values() : [];
-  const standalone = aloneCommand(
+  const standalone = standaloneCommand(
     asked,
     args,
     command.options.map((option) => option.name()),
@@ -140,7 +140,7 @@ async function answerHere(command: Command, options: WhyOptions, question: Parse
     running.status === undefined
       ? { config: runConfig(loaded, module, found), causes: [] }
       : withProxyFlags({ loaded, found, module }, running.status);
-  return await answerAlone({
+  return await answerStandalone({
     question,
     device: options.in,
     module,

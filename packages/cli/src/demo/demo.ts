@@ -23,7 +23,7 @@ export interface DemoOptions {
 }
 
 /** A demo that has been played; its cluster is still up. */
-export interface PlayedDemo {
+export interface DemoRun {
   readonly findings: Findings;
   readonly stage: Stage;
 }
@@ -34,7 +34,7 @@ export interface PlayedDemo {
  * Edges: the caller destroys the stage of a demo that was played; when this throws, nothing is left.
  * @throws {ProxyError} what the host can't do, or `tool_failed`; on abort whatever came first.
  */
-export async function playDemo(options: DemoOptions): Promise<PlayedDemo> {
+export async function runDemoOf(options: DemoOptions): Promise<DemoRun> {
   const { nowMs, progress, families } = options;
   const pods = NODES.reduce((sum, node) => sum + node.pods, 0);
   progress(`Building a cluster: ${NODES.length} nodes, ${pods} pods, a client outside, an API server`);
@@ -45,14 +45,14 @@ export async function playDemo(options: DemoOptions): Promise<PlayedDemo> {
     progress("Starting turnout run on every node");
     const readyMs = await startAndWait(stage, SHOP.cart);
     const setup = { backend: options.backend, versions: options.versions, nodes: NODES.length, pods, families, stageMs, readyMs };
-    return { findings: await playActs(stage, setup, options), stage };
+    return { findings: await runActs(stage, setup, options), stage };
   } catch (error) {
     await stage.destroy();
     throw error;
   }
 }
 
-async function playActs(stage: Stage, setup: Findings["setup"], { nowMs, progress }: DemoOptions): Promise<Findings> {
+async function runActs(stage: Stage, setup: Findings["setup"], { nowMs, progress }: DemoOptions): Promise<Findings> {
   progress("Sending traffic, all the time from here on");
   const startMs = nowMs();
   const traffic = await startTraffic(stage);

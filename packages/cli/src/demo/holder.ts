@@ -20,7 +20,7 @@ type Word = { readonly kind: "out" | "err"; readonly text: string } | { readonly
  * Edges: an abort here ends it there, with everything it made.
  * @throws {ProxyError} what the demo there failed with.
  */
-export async function playInHolder(args: readonly string[], env: Environment, hasColors: boolean): Promise<void> {
+export async function runInHolder(args: readonly string[], env: Environment, hasColors: boolean): Promise<void> {
   const child = spawn(process.execPath, [...turnoutArguments(), "demo", "--hold", ...args], {
     // A session of its own: a Ctrl-C or the end of the terminal is not for it.
     detached: true,
@@ -53,7 +53,7 @@ export interface HolderVoice {
   done(error?: ProxyError): Promise<void>;
 }
 
-/** Find the voice in a process started by {@link playInHolder}. @throws {ProxyError} `invalid_object` in any other. */
+/** Find the voice in a process started by {@link runInHolder}. @throws {ProxyError} `invalid_object` in any other. */
 export function holderVoice(): HolderVoice {
   const send = process.send?.bind(process);
   if (send === undefined) throw new ProxyError("invalid_object", "this option is turnout's own", { object: "--hold", hint: "use --keep" });

@@ -26,7 +26,7 @@ const STATUS: ProxyStatus = {
   versions: { kernel: "6.18", nft: "1.0.6" },
   node: "node1",
   source: "kube",
-  sourceTroubles: {},
+  sourceProblems: {},
   startedMs: NOW - 610_000,
   nowMs: NOW,
   health: { isHealthy: true, isEligible: true, reason: "" },
@@ -55,7 +55,7 @@ describe("statusText", () => {
   test("says in its first line what /healthz does not: that the source is away, or has no Service", () => {
     const first = (status: Partial<ProxyStatus>): string | undefined => statusText({ ...STATUS, ...status }).split("\n")[0];
     const empty = [{ ...FAMILY, services: 0 }];
-    expect(first({ sourceTroubles: { files: "ENOENT" } })).toBe(
+    expect(first({ sourceProblems: { files: "ENOENT" } })).toBe(
       "node node1: healthy (/healthz), BUT the source is not followed, so changes of Services don't come in",
     );
     expect(first({ families: empty })).toBe("node node1: healthy (/healthz), BUT no Service at all is known, so none is served");
@@ -139,7 +139,7 @@ describe("statusText", () => {
     ],
     [
       "whose source is away",
-      { ...STATUS, sourceTroubles: { Service: "connection refused" } },
+      { ...STATUS, sourceProblems: { Service: "connection refused" } },
       ["the source is not followed: Service: connection refused; rules stay as they are"],
     ],
     [
@@ -179,7 +179,7 @@ test("of a node-state server says what it holds and who asks", () => {
     isComplete: true,
   } as const;
   const objects = { Service: 2, EndpointSlice: 3, Node: 1, ServiceCIDR: 0 };
-  const common = { sourceTroubles: {}, objects, watchers: 4, views: 2, issues: { count: 0, first: [] } };
+  const common = { sourceProblems: {}, objects, watchers: 4, views: 2, issues: { count: 0, first: [] } };
   expect(statusText({ ...server, ...common }).split("\n")).toEqual([
     "node-state server: healthy",
     "turnout 0.1.0, source kube, running since 14:19:00 UTC (1m ago)",
@@ -189,7 +189,7 @@ test("of a node-state server says what it holds and who asks", () => {
     "Reported about API objects: nothing",
     "",
   ]);
-  expect(statusLine({ ...server, ...common, listenTrouble: "the socket is gone" })).toContain("NOT HEALTHY: new clients can't connect");
+  expect(statusLine({ ...server, ...common, listenProblem: "the socket is gone" })).toContain("NOT HEALTHY: new clients can't connect");
 });
 
 test("statusLine does not change as time goes by", () => {

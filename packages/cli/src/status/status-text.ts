@@ -24,7 +24,7 @@ function proxyLines(status: ProxyStatus): readonly string[] {
     "",
     ...waitingLines(families, nowMs),
     ...refusedLines(families, nowMs),
-    ...foreignLines(families, nowMs),
+    ...externalLines(families, nowMs),
     ...otherProxyLines(families, nowMs),
     ...countedLines(families, nowMs),
     ...issueLines(issues),
@@ -32,7 +32,7 @@ function proxyLines(status: ProxyStatus): readonly string[] {
 }
 
 function serverLines(status: NodeStateStatus): readonly string[] {
-  const { version, source, startedMs, nowMs, objects, watchers, views, issues, sourceTroubles } = status;
+  const { version, source, startedMs, nowMs, objects, watchers, views, issues, sourceProblems } = status;
   const held =
     objects === undefined
       ? "a relay, which holds none"
@@ -42,7 +42,7 @@ function serverLines(status: NodeStateStatus): readonly string[] {
   return [
     `node-state server: ${serverHealth(status)}`,
     `turnout ${version}, source ${source}, running since ${sinceText(startedMs, nowMs)}`,
-    ...troubleLines(sourceTroubles),
+    ...problemLines(sourceProblems),
     "",
     `API objects: ${held}`,
     `Backends: ${watchers.toLocaleString("en")} streams, for ${views.toLocaleString("en")} nodes and settings`,
@@ -50,12 +50,12 @@ function serverLines(status: NodeStateStatus): readonly string[] {
   ];
 }
 
-function serverHealth({ isComplete, listenTrouble }: NodeStateStatus): string {
-  if (listenTrouble !== undefined) return `NOT HEALTHY: new clients can't connect: ${listenTrouble}`;
+function serverHealth({ isComplete, listenProblem }: NodeStateStatus): string {
+  if (listenProblem !== undefined) return `NOT HEALTHY: new clients can't connect: ${listenProblem}`;
   return isComplete ? "healthy" : "waiting for the source to say what there is";
 }
 
-function troubleLines(problems: Readonly<Record<string, string>>): readonly string[] {
+function problemLines(problems: Readonly<Record<string, string>>): readonly string[] {
   return Object.entries(problems).map(([part, problem]) => `the source is not followed: ${part}: ${problem}; rules stay as they are`);
 }
 
@@ -63,8 +63,8 @@ function troubleLines(problems: Readonly<Record<string, string>>): readonly stri
 export function statusLine(status: Status): string {
   if (status.kind !== "proxy") return `${serverHealth(status)}; ${status.watchers} streams; ${status.issues.count} reported`;
   const families = status.families.map((family) => `${family.family}: ${familyWords(family, status.nowMs).join(", ")}`);
-  const empty = sourceWords({ ...status, sourceTroubles: {} });
-  return [healthWord(status), ...troubleLines(status.sourceTroubles), ...empty, ...families, `${status.issues.count} reported`].join("; ");
+  const empty = sourceWords({ ...status, sourceProblems: {} });
+  return [healthWord(status), ...problemLines(status.sourceProblems), ...empty, ...families, `${status.issues.count} reported`].join("; ");
 }
 
 function familyWords(family: FamilyStatus, nowMs: number): readonly string[] {
@@ -98,11 +98,11 @@ function healthWord({ health }: ProxyStatus): string {
 }
 
 /** What is wrong although the proxy itself is well: what it reads. */
-function sourceWords({ families, sourceTroubles }: ProxyStatus): readonly string[] {
+function sourceWords({ families, sourceProblems }: ProxyStatus): readonly string[] {
   const isReported = families.some(({ appliedSinceMs }) => appliedSinceMs !== undefined);
   const hasServices = families.some(({ services }) => services > 0);
   return [
-    ...(Object.keys(sourceTroubles).length === 0 ? [] : ["the source is not followed, so changes of Services don't come in"]),
+    ...(Object.keys(sourceProblems).length === 0 ? [] : ["the source is not followed, so changes of Services don't come in"]),
     ...(hasServices || !isReported ? [] : ["no Service at all is known, so none is served"]),
   ];
 }
@@ -116,13 +116,13 @@ function firstLine(status: ProxyStatus): string {
 }
 
 function headLines(status: ProxyStatus): readonly string[] {
-  const { version, backend, source, startedMs, nowMs, versions, sourceTroubles } = status;
+  const { version, backend, source, startedMs, nowMs, versions, sourceProblems } = status;
   const parts = Object.entries(versions).map(([name, value]) => `${name} ${value}`);
   return [
     firstLine(status),
     `turnout ${version}, backend ${backend}${source === undefined ? "" : `, source ${source}`}, running since ${sinceText(startedMs, nowMs)}`,
     ...(parts.length === 0 ? [] : [parts.join(", ")]),
-    ...troubleLines(sourceTroubles),
+    ...problemLines(sourceProblems),
   ];
 }
 
@@ -184,7 +184,7 @@ function refusalLines(family: string, { object, rows, error, sinceMs }: RefusalS
   return [`  ${family}: since ${sinceText(sinceMs, nowMs)}: ${what}`, `    → ${error.message}`];
 }
 
-function foreignLines(families: readonly FamilyStatus[], nowMs: number): readonly string[] {
+function externalLines(families: readonly FamilyStatus[], nowMs: number): readonly string[] {
   const lines = families.flatMap(({ family, externalChange }) =>
     externalChange === undefined
       ? []

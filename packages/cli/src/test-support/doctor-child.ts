@@ -16,7 +16,7 @@ export interface Situation {
 }
 
 /** What it said of one. */
-export interface Told {
+export interface Reported {
   readonly name: string;
   readonly code: number;
   readonly out: string;
@@ -31,7 +31,7 @@ async function proxyThatSays(status: unknown): Promise<Server> {
   return server;
 }
 
-async function doctor(): Promise<Omit<Told, "name">> {
+async function doctor(): Promise<Omit<Reported, "name">> {
   let [out, err] = ["", ""];
   const env: Environment = {
     out: (text) => (out += text),
@@ -55,7 +55,7 @@ async function doctor(): Promise<Omit<Told, "name">> {
 }
 
 // One process plays all situations: starting one takes longer than looking.
-const reported: Told[] = [];
+const reported: Reported[] = [];
 for (const { name, before, after, status } of JSON.parse(readFileSync(0, "utf8")) as readonly Situation[]) {
   sh(before);
   const proxy = status === undefined ? undefined : await proxyThatSays(status);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { aloneCommand } from "./alone-command.ts";
+import { standaloneCommand } from "./alone-command.ts";
 
 const KNOWN = ["source", "node-name", "cluster-cidr", "config", "backend", "backend-option", "masquerade-all", "v"];
 const ASKED = { from: "10.1.0.7", to: "10.96.0.10:80", protocol: "tcp" };
@@ -23,12 +23,12 @@ test.each<readonly [name: string, args: string | undefined, command: string]>([
     "--node-name=n1 --source=kube",
   ],
 ])("a proxy whose command line %s is asked without it", (_name, args, flags) => {
-  expect(aloneCommand(ASKED, args?.split(" "), KNOWN)).toBe(`turnout why 10.1.0.7 10.96.0.10:80 ${flags}`);
+  expect(standaloneCommand(ASKED, args?.split(" "), KNOWN)).toBe(`turnout why 10.1.0.7 10.96.0.10:80 ${flags}`);
 });
 
 test("the question stays as it was typed, and what a shell reads otherwise is quoted", () => {
   const asked = { from: "host", to: "[fd00::1]:53", protocol: "udp", in: "eth0" };
-  expect(aloneCommand(asked, ["run", "--source", "file:/a$b"], KNOWN)).toBe(
+  expect(standaloneCommand(asked, ["run", "--source", "file:/a$b"], KNOWN)).toBe(
     "turnout why host [fd00::1]:53 --protocol udp --in eth0 --source 'file:/a$b'",
   );
 });

@@ -15,7 +15,7 @@ const OF_LOGS: ReadonlySet<string> = new Set(["v", "logging-format"]);
  * Shape: `proxy` is what the proxy was started with; of that the command gets what it takes, too, so that it compares with the same flags. Undefined:
  * nobody knows, and SOURCE and NODE stand for what has to be filled in. `known` are the names of flags that `turnout why` takes.
  */
-export function aloneCommand(asked: AskedWords, proxy: readonly string[] | undefined, known: readonly string[]): string {
+export function standaloneCommand(asked: AskedWords, proxy: readonly string[] | undefined, known: readonly string[]): string {
   const { from, to, protocol, in: device } = asked;
   const words = ["turnout", "why", from, to];
   if (protocol.toLowerCase() !== "tcp") words.push("--protocol", protocol);

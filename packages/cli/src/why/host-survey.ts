@@ -15,12 +15,12 @@ export interface SurveyedNode extends RulePlaces {
 
 /** What a host is surveyed with. */
 export interface SurveyTools extends Pick<LinuxWorld, "exec" | "netlink"> {
-  /** Of {@link foreignTables}, where that was begun before. */
+  /** Of {@link externalTables}, where that was begun before. */
   readonly external?: Promise<ExternalTables>;
 }
 
 /** Read the rules of other programs, which takes as long as asking a proxy does, and needs nothing of what that answers. */
-export function foreignTables({ exec, netlink }: SurveyTools, family: IPFamily, signal: AbortSignal): Promise<ExternalTables> {
+export function externalTables({ exec, netlink }: SurveyTools, family: IPFamily, signal: AbortSignal): Promise<ExternalTables> {
   return readExternalTables({ exec, netlink, read: readIfThere }, family, signal);
 }
 

@@ -42,7 +42,7 @@ export async function probeEndpoints(answer: Answer): Promise<Survey> {
       id: "unanswered",
       says: `${subject(refusing, tried.length, isService, "refuses", "refuse")} connections: nothing listens there on that port, or a rule rejects them`,
       show: [...(rule === undefined ? [] : [rule.show]), ...refusing.slice(0, 1).map(askCommand), ...REJECT_COMMANDS],
-      mend: `${rule === undefined ? "" : `first see the rule that can't be judged (${rule.rule}); then `}${isLone ? PORT_MEND : isService ? PROCESS_MEND : HERE_MEND}`,
+      mend: `${rule === undefined ? "" : `first see the rule that can't be judged (${rule.rule}); then `}${isLone ? PORT_FIX : isService ? PROCESS_FIX : HERE_FIX}`,
     });
   }
   if (silent.length > 0)
@@ -61,11 +61,11 @@ function unprobed(why: string): Survey {
   return { steps: [], causes: [], unseen: [], notes: [`nothing was probed: ${why}`] };
 }
 
-const PORT_MEND =
+const PORT_FIX =
   "see on which port the pods listen, and set targetPort to it; a pod that listens on 127.0.0.1 alone is not reached either. A rule that rejects is on this host (the commands show it), on the pod's node or in the pod";
-const PROCESS_MEND =
+const PROCESS_FIX =
   "others answer, so it is hardly targetPort: see whether the process in that pod runs and listens (kubectl describe pod, kubectl logs), and whether a rule rejects packets to it alone";
-const HERE_MEND = "see whether a process listens there (ss -tln, in the pod), and whether a rule rejects";
+const HERE_FIX = "see whether a process listens there (ss -tln, in the pod), and whether a rule rejects";
 
 /**
  * Add to an answer what probing found. A guess that an endpoint is silent is told anew where this host is answered: then what is between is for this

@@ -52,7 +52,7 @@ export interface StandaloneParts {
  * Answer in this process: read the source, look at the host.
  * @throws {ProxyError} what can't be read, or what the backend's probe fails with.
  */
-export async function answerAlone(parts: StandaloneParts): Promise<Answer> {
+export async function answerStandalone(parts: StandaloneParts): Promise<Answer> {
   const { env, source, timeoutMs, world } = parts;
   const issues: Issue[] = [];
   const state = parts.state((issue) => void issues.push(issue));

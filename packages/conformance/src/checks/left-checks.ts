@@ -24,7 +24,7 @@ export async function checkLeft(runner: Runner, complain: Complain, random: () =
   if (life === undefined || !life.watches) return false;
   const { host } = runner;
   const listener = new WatchListener(life);
-  let hasTold = false;
+  let hasReported = false;
   for (let tries = 0; tries < TRIES; tries++) {
     await host.advance(REST_MS);
     const [own, before] = [host.own(), await life.held()];
@@ -35,14 +35,14 @@ export async function checkLeft(runner: Runner, complain: Complain, random: () =
     const reported = listener.drifts.slice(known).map(({ left }) => left);
     const left = reported.flatMap((one) => one ?? []);
     if (reported.length > 0 && left.length === reported.length) {
-      hasTold = true;
+      hasReported = true;
       const notify: Complain = (what, expected, got) => complain(what, expected, got, [tampering]);
       if (!(await isRightlyLeft(life, before, left, notify)) || !(await isRepaired(runner, life, { own, left }, notify))) break;
     } else await fixAll(life);
   }
   listener.stop();
   await host.advance(REST_MS);
-  return hasTold;
+  return hasReported;
 }
 
 async function fixAll(life: FamilyProcess): Promise<void> {

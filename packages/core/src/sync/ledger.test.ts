@@ -445,8 +445,8 @@ describe("properties", () => {
         const change = ({ put, remove }: Delta<KernelObject>): void => {
           for (const object of remove) expect(host.delete(objectId(object)) || doubtful.has(objectId(object))).toBe(true);
           for (const { before, after } of put) {
-            const isAsBelieved = isEqual(host.get(objectId(after)), before);
-            expect(isAsBelieved || doubtful.has(objectId(after))).toBe(true);
+            const isAsExpected = isEqual(host.get(objectId(after)), before);
+            expect(isAsExpected || doubtful.has(objectId(after))).toBe(true);
             host.set(objectId(after), after);
           }
         };

@@ -103,23 +103,23 @@ describe("a probe of a real kernel", needs("root", "netns", "bpf", "cgroup2"), (
   });
 
   it("needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, and for opening by id CAP_SYS_ADMIN", needs("setpriv"), async () => {
-    const playWith = (...names: readonly string[]): Promise<unknown> => {
+    const runWith = (...names: readonly string[]): Promise<unknown> => {
       const kept = ["-all", "+dac_override", ...names.map((name) => `+${name}`)].join(",");
       return execute("withFewRights", { before: ["setpriv", `--bounding-set=${kept}`, `--inh-caps=${kept}`], hasCgroup: true });
     };
     const byId = text(/^\[permission_denied\] a BPF map can't be opened \(EPERM\): id \d+: run with CAP_SYS_ADMIN, or open it by a pin$/);
-    expect(await playWith("bpf", "net_admin", "perfmon")).toEqual({
+    expect(await runWith("bpf", "net_admin", "perfmon")).toEqual({
       missing: [],
       refused: ["nothing", "nothing", "nothing", "nothing", byId],
     });
     const verifier = text(
       /^\[permission_denied\] this kernel's verifier refuses a BPF program \(EPERM\): on_flow of .*CAP_PERFMON.*: run as root, or with CAP_BPF/,
     );
-    expect(await playWith("bpf", "net_admin")).toEqual({
+    expect(await runWith("bpf", "net_admin")).toEqual({
       missing: ["rights", "batches", "cgroup-hooks", "refusals", "links", "tc", "tcx"],
       refused: [verifier, "nothing", "nothing", "nothing", byId],
     });
-    expect(await playWith("net_admin", "sys_admin")).toEqual({
+    expect(await runWith("net_admin", "sys_admin")).toEqual({
       missing: [],
       refused: ["nothing", "nothing", "nothing", "nothing", "nothing"],
     });

@@ -201,15 +201,15 @@ describe("IPv6 that is missing", () => {
   });
 
   it("a device that is down is told beside it, unless it is a bridge's, or a pod's", () => {
-    const mendWith = (rest: Partial<Link>): string | undefined =>
+    const fixWith = (rest: Partial<Link>): string | undefined =>
       wayCauses(packet, way, {
         ...FACTS,
         lostLinks: [{ link: { ...link("eth1")[1], isUp: false, ...rest }, addresses: ["192.0.2.1/24"], behind: undefined }],
       })[0]?.mend;
-    expect(mendWith({})).toMatch(/^eth1 is down: if the route was by it, set it up \(ip link set eth1 up\)/);
-    expect(
-      [mendWith({ bridge: { IPv4: false, IPv6: false } }), mendWith({ namespace: 3 })].map((mend) => mend?.includes("is down")),
-    ).toEqual([false, false]);
+    expect(fixWith({})).toMatch(/^eth1 is down: if the route was by it, set it up \(ip link set eth1 up\)/);
+    expect([fixWith({ bridge: { IPv4: false, IPv6: false } }), fixWith({ namespace: 3 })].map((mend) => mend?.includes("is down"))).toEqual(
+      [false, false],
+    );
   });
 });
 

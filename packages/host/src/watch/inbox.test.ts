@@ -29,7 +29,7 @@ describe("an inbox", () => {
 
   it("ends when a source does, with what it failed with", async () => {
     const inbox = new Inbox<News>(new TestClock(0), new AbortController().signal);
-    inbox.follow(toldOnce("last words"), (of) => ({ of }));
+    inbox.follow(reportedOnce("last words"), (of) => ({ of }));
     expect([await inbox.next(), await inbox.next()]).toEqual([{ of: "last words" }, "end"]);
     inbox.follow(failing(), (of) => ({ of }));
     await expect(inbox.next()).rejects.toThrow("gone");
@@ -48,7 +48,7 @@ describe("an inbox", () => {
   });
 });
 
-async function* toldOnce(words: string): AsyncIterable<string> {
+async function* reportedOnce(words: string): AsyncIterable<string> {
   yield await Promise.resolve(words);
 }
 

@@ -8,7 +8,7 @@ const rightsOf = (CN: string): PeerRights =>
   certificateRights(new Set(["relay"]))({ subject: { CN } } as unknown as Parameters<ReturnType<typeof certificateRights>>[0]);
 const NODE = rightsOf("system:node:a");
 const OTHER = rightsOf("system:node:b");
-const STRANGER = rightsOf("nobody");
+const OUTSIDER = rightsOf("nobody");
 const RELAY = rightsOf("relay");
 
 function setUp(limits: { readonly streamsMax?: number; readonly streamsOfClientMax?: number } = {}) {
@@ -85,7 +85,7 @@ describe("a share of streams", () => {
 describe("all streams together", () => {
   test("count after their hello: who has no right holds none of them", () => {
     const { gate, arrive, watch } = setUp({ streamsMax: 2 });
-    for (let stream = 0; stream < 3; stream++) arrive(STRANGER);
+    for (let stream = 0; stream < 3; stream++) arrive(OUTSIDER);
     watch(NODE, "a");
     watch(OTHER, "b");
     expect(() => watch(NODE, "a")).toThrow("this node-state server serves 2 streams already, and no more at a time");

@@ -137,7 +137,7 @@ describe("a listener on a unix socket", () => {
 
 describe("a socket that somebody removes", () => {
   const REMOVED = "warn our socket was removed, and is made again";
-  const TROUBLE = "warn new clients can't connect; existing connections stay";
+  const PROBLEM = "warn new clients can't connect; existing connections stay";
 
   test("is made again with its mode, and who is connected stays so", async () => {
     let taken = 0;
@@ -161,12 +161,12 @@ describe("a socket that somebody removes", () => {
   test("is told once when it can't be, and made when it can", async () => {
     await listen();
     await rename(directory, `${directory}.away`);
-    await looked(TROUBLE);
+    await looked(PROBLEM);
     expect(listener?.problem).toMatch(/can't be made again.*make its directory first/);
     for (let again = 0; again < 3; again++) clock.advance(1_000);
     await mkdir(directory);
     await looked(REMOVED);
-    expect(log.of("warn")).toEqual([TROUBLE, REMOVED]);
+    expect(log.of("warn")).toEqual([PROBLEM, REMOVED]);
     await visit();
     await rm(`${directory}.away`, { recursive: true });
   });
@@ -175,7 +175,7 @@ describe("a socket that somebody removes", () => {
     await listen();
     await rm(path);
     await leaveStale();
-    await looked(TROUBLE);
+    await looked(PROBLEM);
     expect(listener?.problem).toBe("something else is where our socket was");
     await rm(path);
     await looked(REMOVED);

@@ -89,7 +89,7 @@ class KpngStore extends Store {
 }
 
 /** Of an address in two slices the one that is not terminating counts, which a store that can't tell gets wrong. */
-const endsNobody = ({ do: what, form }: ObjectEvent): boolean => what !== "slice" || form % 7 !== 3;
+const endsNone = ({ do: what, form }: ObjectEvent): boolean => what !== "slice" || form % 7 !== 3;
 
 /** A port that has lost every address is not told, nor its node port; a Service that has lost its cluster IP not at all. */
 function isReported({ name, destinations }: ServicePort, all: ReadonlyMap<string, ServicePort>): boolean {
@@ -124,7 +124,7 @@ describe("a history over globalv1", () => {
     const following = follow();
     const seed = 20_261_121;
     try {
-      for (const history of fc.sample(fc.array(objectEvent.filter(endsNobody), { minLength: 1, maxLength: 4 }), { numRuns: 150, seed })) {
+      for (const history of fc.sample(fc.array(objectEvent.filter(endsNone), { minLength: 1, maxLength: 4 }), { numRuns: 150, seed })) {
         for (const one of history) {
           carryOut(stateServer.store, one);
           carryOut(beside, one);

@@ -21,7 +21,7 @@ interface Refusal {
   readonly message: string;
 }
 
-interface HandMade {
+interface ManualStream {
   readonly socket: Socket;
   readonly session: ClientHttp2Session;
   readonly stream: ClientHttp2Stream;
@@ -30,7 +30,7 @@ interface HandMade {
 }
 
 /** Open a Watch stream without gRPC's help; it reads nothing until `refusal` is looked at. */
-function openByHand(): HandMade {
+function openManually(): ManualStream {
   const socket = connect(pathOf(stateServer));
   socket.on("error", () => undefined);
   const session = http2Connect("http://localhost", { createConnection: () => socket });
@@ -111,7 +111,7 @@ describe("a client that says nonsense is told so, and harms nobody", () => {
 
   test("silence: a stream without a hello is ended", async () => {
     stateServer = await TestStateServer.start();
-    const { refusal } = openByHand();
+    const { refusal } = openManually();
     await eventually(() => stateServer.server?.stats.silentStreams === 1);
     expect(stateServer.server?.stats.streams).toBe(0);
     stateServer.clock.advance(10_000);
@@ -131,7 +131,7 @@ describe("a client that says nonsense is told so, and harms nobody", () => {
 
   test("bytes that are no message", async () => {
     stateServer = await TestStateServer.start();
-    const { stream, refusal } = openByHand();
+    const { stream, refusal } = openManually();
     stream.write(Buffer.from([0, 0, 0, 0, 3, 0xff, 0xff, 0xff]));
     expect(await refusal).toMatchObject({ status: "3", message: expect.stringMatching(/no turnout\.node\.v1\.WatchRequest/) as string });
     await stillServes();
@@ -158,7 +158,7 @@ describe("limits", () => {
 
   test("of streams that say nothing: they take no room from those who say what they want", async () => {
     stateServer = await TestStateServer.start({ limits: { streamsMax: 2 } });
-    const silent = Array.from({ length: 20 }, () => openByHand());
+    const silent = Array.from({ length: 20 }, () => openManually());
     await eventually(() => stateServer.server?.stats.silentStreams === 20);
     await stillServes();
     expect(stateServer.server?.stats.refused.size).toBe(0);
@@ -193,7 +193,7 @@ describe("limits", () => {
 describe("a client that stops reading", () => {
   /** Opens a stream by hand that asks for everything and never reads the answer. */
   function openDeaf(): { readonly destroy: () => void } {
-    const { stream, session } = openByHand();
+    const { stream, session } = openManually();
     for (const request of [
       { $case: "hello" as const, value: testHello() },
       { $case: "ask" as const, value: { family: 1 as const, instance: "", revision: 0 } },
@@ -238,7 +238,7 @@ describe("a client that stops reading", () => {
 
   test("and does not answer pings is gone after the keepalive's time", async () => {
     stateServer = await TestStateServer.start({ limits: { keepaliveMs: 100, keepaliveTimeoutMs: 200 } });
-    const { socket, session } = openByHand();
+    const { socket, session } = openManually();
     await eventually(() => stateServer.server?.stats.silentStreams === 1);
     // From here on nobody reads what comes, as in a process that was stopped.
     // (HTTP/2 reads from the handle itself, so pausing the socket would do nothing.)

@@ -51,7 +51,7 @@ export interface ServerStats extends TrafficCounts {
   readonly kpngImages: number;
   readonly rowsEncoded: number;
   /** Why nobody new can connect to one of the addresses; "" when they can. */
-  readonly listenTrouble: string;
+  readonly listenProblem: string;
 }
 
 /** A node-state server that serves. */
@@ -134,6 +134,6 @@ function statsOf({ traffic, gate, api, kpng, listeners }: Counting): ServerStats
     questions: api.questions,
     kpngImages: kpng?.images ?? 0,
     rowsEncoded: api.rowsEncoded,
-    listenTrouble: listeners.map(({ problem = "" }) => problem).find((problem) => problem !== "") ?? "",
+    listenProblem: listeners.map(({ problem = "" }) => problem).find((problem) => problem !== "") ?? "",
   };
 }

@@ -29,9 +29,7 @@ export interface LoopbackFindings {
  * Play the small story on loopback: servers, a proxy, traffic, a rollout; everything is removed when it ends.
  * @throws {ProxyError} what can't be started or never came to be, `canceled`.
  */
-export async function playLoopbackDemo(
-  options: LoopbackOptions & { readonly progress: (text: string) => void },
-): Promise<LoopbackFindings> {
+export async function runLoopbackDemo(options: LoopbackOptions & { readonly progress: (text: string) => void }): Promise<LoopbackFindings> {
   const { nowMs, progress } = options;
   const startMs = nowMs();
   progress(`Starting ${OLD.length + NEW.length + DNS.length} servers and a client on 127.0.0.1, and turnout run`);
@@ -44,7 +42,7 @@ export async function playLoopbackDemo(
       return outcome === "ok";
     };
     const readyMs = await stage.until("no service was answered", async () => (await isAnswered("cart")) && (await isAnswered("dns")));
-    return { stageMs, readyMs, ...(await playActs(stage, progress)) };
+    return { stageMs, readyMs, ...(await runActs(stage, progress)) };
   } catch (cause) {
     // Ctrl-C ends servers and proxy too, so anything may have come first.
     if (!options.signal.aborted) throw cause;
@@ -54,7 +52,7 @@ export async function playLoopbackDemo(
   }
 }
 
-async function playActs(stage: LoopbackStage, progress: (text: string) => void): Promise<Omit<LoopbackFindings, "stageMs" | "readyMs">> {
+async function runActs(stage: LoopbackStage, progress: (text: string) => void): Promise<Omit<LoopbackFindings, "stageMs" | "readyMs">> {
   const { client, addressOf } = stage;
   progress("Sending traffic, all the time from here on");
   const startMs = stage.nowMs();

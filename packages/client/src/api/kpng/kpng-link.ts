@@ -48,7 +48,7 @@ const FIRST_OP_MS = 10_000;
 const KEEPALIVE_MS = 330_000;
 
 /** What one protocol has told so far; outlives its streams. */
-interface Told {
+interface Reported {
   readonly protocol: KpngProtocol;
   readonly store: Store;
   readonly issues: IssueLog;
@@ -66,7 +66,7 @@ interface Told {
  */
 export class KpngLink {
   readonly #options: KpngLinkOptions;
-  #reported: Told | undefined;
+  #reported: Reported | undefined;
   /** What there is comes from here. */
   #isActive = false;
 
@@ -166,7 +166,7 @@ export class KpngLink {
     this.#reported?.ops.restart();
   }
 
-  #begin(protocol: KpngProtocol): Told {
+  #begin(protocol: KpngProtocol): Reported {
     const { log, clock, nodeName, settings, bindAddress } = this.#options;
     const issues = new IssueLog({ log, clock });
     const { report } = issues;

@@ -10,7 +10,7 @@ const SILENT = { changes: { full: true }, eligibility: undefined };
 const never = new AbortController().signal;
 
 /** A feed that is given its change sets by a test, and rejects whoever stops waiting. */
-class HandFeed implements Feed {
+class ManualFeed implements Feed {
   readonly #ready: ChangeSet[] = [];
   #waiting: ((changes: ChangeSet) => void) | undefined;
 
@@ -37,7 +37,7 @@ test.each([
   ["known", KNOWN],
   ["not spoken of", SILENT],
 ])("a node that is %s holds nothing up", async (_name, said) => {
-  const [gate, feed] = [new NodeGate(), new HandFeed()];
+  const [gate, feed] = [new NodeGate(), new ManualFeed()];
   const full = toyFull([toyRow("cart")]);
   gate.heard(said);
   feed.give(full);
@@ -45,7 +45,7 @@ test.each([
 });
 
 test("what comes before the node is known comes as one with it, and what comes later as it is", async () => {
-  const [gate, feed] = [new NodeGate(), new HandFeed()];
+  const [gate, feed] = [new NodeGate(), new ManualFeed()];
   let waits = 0;
   gate.heard(AWAITED);
   feed.give(toyFull([toyRow("cart"), toyRow("till")], toyNode({ addresses: [] })));
@@ -65,7 +65,7 @@ test("what comes before the node is known comes as one with it, and what comes l
 });
 
 test("it opens when nothing but the node's standing is told", async () => {
-  const [gate, feed] = [new NodeGate(), new HandFeed()];
+  const [gate, feed] = [new NodeGate(), new ManualFeed()];
   gate.heard(AWAITED);
   feed.give(toyFull([toyRow("cart")]));
   const next = gate.next(feed, never, () => undefined);
@@ -75,7 +75,7 @@ test("it opens when nothing but the node's standing is told", async () => {
 });
 
 test("who stops waiting and comes back misses nothing", async () => {
-  const [gate, feed] = [new NodeGate(), new HandFeed()];
+  const [gate, feed] = [new NodeGate(), new ManualFeed()];
   const stop = new AbortController();
   gate.heard(AWAITED);
   feed.give(toyFull([toyRow("cart")]));

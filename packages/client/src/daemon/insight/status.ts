@@ -77,7 +77,7 @@ export interface ProxyStatus {
   /** What else does, such as the backend's options; absent: an older proxy doesn't tell. */
   readonly ruleSettings?: RuleSettings;
   /** Parts of the source that can't be followed now, and why. */
-  readonly sourceTroubles: Readonly<Record<string, string>>;
+  readonly sourceProblems: Readonly<Record<string, string>>;
   readonly startedMs: number;
   readonly nowMs: number;
   readonly health: { readonly isHealthy: boolean; readonly isEligible: boolean; readonly reason: string };
@@ -100,7 +100,7 @@ export async function statusOf(proxy: ProxyView, signal: AbortSignal): Promise<P
     ...(source === undefined ? {} : { source }),
     ...(settings === undefined ? {} : { settings }),
     ruleSettings,
-    sourceTroubles: Object.fromEntries([...sources].filter(([, problem]) => problem !== "")),
+    sourceProblems: Object.fromEntries([...sources].filter(([, problem]) => problem !== "")),
     startedMs: wallMs(clock, startedMs),
     nowMs: wallMs(clock),
     health: {

@@ -91,7 +91,7 @@ export class Metrics implements SyncObserver {
   }
 
   /** What ails each part of the source, as it was noted last. */
-  get sourceTroubles(): ReadonlyMap<string, string> {
+  get sourceProblems(): ReadonlyMap<string, string> {
     return this.#sources;
   }
 

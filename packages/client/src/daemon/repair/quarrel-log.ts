@@ -73,7 +73,7 @@ export class ConflictLog {
   }
 
   #hold(who: string, objects: number, some: string): void {
-    if (this.#held === undefined) void this.#tellLater();
+    if (this.#held === undefined) void this.#reportLater();
     const held = (this.#held ??= { times: 0, objects: 0, who: new Set(), last: "" });
     held.times += 1;
     held.objects += objects;
@@ -82,7 +82,7 @@ export class ConflictLog {
     held.last = some === "" ? who : `${who}: ${some}`;
   }
 
-  async #tellLater(): Promise<void> {
+  async #reportLater(): Promise<void> {
     const { family, clock, log, signal } = this.#options;
     await clock.sleep(HELD_MS, signal);
     const held = this.#held;

@@ -4,8 +4,8 @@ import { SERVICE, ToyProxy } from "../../test-support/toy-proxy.ts";
 import { ToyKernel, ToyLog, flushPromises, toyFull, toyModule, toyRow, withBackends } from "../../test-support/toys.ts";
 import { clearLeftovers, ReportedCauses, type Cleared, type Dataplane } from "./leftovers.ts";
 
-const TOLD_KEPT = "warn rules of another proxy are in force beside ours";
-const TOLD_REMOVED = "info the rules of a former proxy were removed, ours are in force";
+const REPORTED_KEPT = "warn rules of another proxy are in force beside ours";
+const REPORTED_REMOVED = "info the rules of a former proxy were removed, ours are in force";
 
 describe("leftovers of one family", () => {
   let log: ToyLog;
@@ -33,7 +33,7 @@ describe("leftovers of one family", () => {
   test("are removed, each with a line", async () => {
     await clear([finder("a", async () => [left("table x"), left("table y")]), finder("b", async () => [])]);
     expect(removed).toEqual(["table x", "table y"]);
-    expect(log.lines).toEqual([`${TOLD_REMOVED} family=IPv4 what=table x`, `${TOLD_REMOVED} family=IPv4 what=table y`]);
+    expect(log.lines).toEqual([`${REPORTED_REMOVED} family=IPv4 what=table x`, `${REPORTED_REMOVED} family=IPv4 what=table y`]);
   });
 
   test.each([true, false])("are told whether there is time to wait for connections: %s", async (mayWait) => {
@@ -46,7 +46,7 @@ describe("leftovers of one family", () => {
 
   test("are told and left alone where somebody wants them to stay", async () => {
     await clear([finder("a", async () => [left("table x")])], "because");
-    expect([removed, log.lines]).toEqual([[], [`${TOLD_KEPT} family=IPv4 what=table x hint=because`]]);
+    expect([removed, log.lines]).toEqual([[], [`${REPORTED_KEPT} family=IPv4 what=table x hint=because`]]);
   });
 
   test("a tool that isn't there is one line, one that fails another, and neither stops the others", async () => {
@@ -61,7 +61,7 @@ describe("leftovers of one family", () => {
     expect(log.lines).toEqual([
       "info rules of a former proxy can't be looked for: its tool is not here family=IPv4 backend=a error=[tool_missing] it says no",
       "warn rules of a former proxy may still be in force family=IPv4 backend=b error=[already_exists] it says no hint=turnout cleanup --backend b removes its rules",
-      `${TOLD_REMOVED} family=IPv4 what=table x`,
+      `${REPORTED_REMOVED} family=IPv4 what=table x`,
     ]);
   });
 
@@ -80,7 +80,7 @@ describe("leftovers of one family", () => {
     expect([removed, cleared]).toEqual([["table x"], { removed: new Set(["a"]), staying: new Set(["a", "b"]) }]);
     expect(log.lines.filter((line) => !line.startsWith("debug"))).toEqual([
       "warn rules of a former proxy may still be in force family=IPv4 backend=a error=[permission_denied] legacy: run with CAP_X",
-      `${TOLD_REMOVED} family=IPv4 what=table x`,
+      `${REPORTED_REMOVED} family=IPv4 what=table x`,
     ]);
   });
 
@@ -103,7 +103,7 @@ describe("a proxy that takes another's place", () => {
   let proxy: ToyProxy;
   let events: string[];
   let former: BackendModule;
-  const wasRemoved = (): readonly string[] => proxy.world.log.lines.filter((line) => line.startsWith(TOLD_REMOVED));
+  const wasRemoved = (): readonly string[] => proxy.world.log.lines.filter((line) => line.startsWith(REPORTED_REMOVED));
 
   beforeEach(() => {
     proxy = new ToyProxy();
@@ -190,7 +190,7 @@ describe("a proxy that takes another's place", () => {
     await flushPromises();
     await flushPromises();
     expect(events.filter((event) => event.includes("removed"))).toEqual([]);
-    expect(proxy.world.log.lines.filter((line) => line.startsWith(TOLD_KEPT))).toHaveLength(2);
+    expect(proxy.world.log.lines.filter((line) => line.startsWith(REPORTED_KEPT))).toHaveLength(2);
   });
 
   test("asks its own backend for what it doesn't adopt", async () => {

@@ -204,7 +204,7 @@ describe("a running proxy", () => {
       open: async (options, given, signal) => {
         const dataplane = await module.open(options, given, signal);
         const family: typeof dataplane.family = (one) => {
-          const { watch: _watch, reportsDrift: _tellsDrift, ...backend } = dataplane.family(one);
+          const { watch: _watch, reportsDrift: _reportsDrift, ...backend } = dataplane.family(one);
           return backend;
         };
         return { ...dataplane, family };

@@ -236,7 +236,7 @@ function daemonTasks<H, K extends KernelObject, S>(
     nodeName: config.nodeName,
     ruleSettings: ruleSettingsOf(module, config),
     source,
-    sources: metrics.sourceTroubles,
+    sources: metrics.sourceProblems,
     host,
     startedMs,
     families: families.map((family) => family.view),

@@ -4,7 +4,7 @@ import { ToyClock, ToyLog } from "../../test-support/toys.ts";
 import type { Dataplane } from "./leftovers.ts";
 import { OtherProxies } from "./other-proxies.ts";
 
-const TOLD = "warn another service proxy runs on this node: its rules are in force beside ours family=IPv4 what=";
+const REPORTED = "warn another service proxy runs on this node: its rules are in force beside ours family=IPv4 what=";
 
 let clock: ToyClock;
 let log: ToyLog;
@@ -43,7 +43,7 @@ function watch(...staying: readonly string[]): OtherProxies {
 }
 
 const reported = (): readonly string[] =>
-  log.lines.filter((line) => line.startsWith(TOLD)).map((line) => line.slice(TOLD.length).split(" hint=")[0] ?? "");
+  log.lines.filter((line) => line.startsWith(REPORTED)).map((line) => line.slice(REPORTED.length).split(" hint=")[0] ?? "");
 
 test("rules that are there again are told once, also when they were gone meanwhile", async () => {
   const others = watch();
