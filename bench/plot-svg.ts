@@ -80,20 +80,20 @@ interface Scale {
 function scaleOf({ groups, isLogarithmic }: BarPlot): Scale {
   const values = groups.flatMap(({ bars }) => bars.flatMap(({ value }) => value ?? []));
   const [min, max] = [Math.min(...values), Math.max(...values)];
-  const room = WIDTH - LEFT - RIGHT;
+  const space = WIDTH - LEFT - RIGHT;
   if (isLogarithmic) {
     // The shortest bar is to be seen, too.
     const [from, to] = [Math.floor(Math.log10(min) - 0.2), Math.ceil(Math.log10(max))];
     return {
       ticks: Array.from({ length: to - from + 1 }, (_, index) => 10 ** (from + index)),
-      x: (value) => rounded(LEFT + (room * (Math.log10(value) - from)) / (to - from)),
+      x: (value) => rounded(LEFT + (space * (Math.log10(value) - from)) / (to - from)),
     };
   }
   const step = niceStep(max / 4);
   const count = Math.ceil(max / step);
   return {
     ticks: Array.from({ length: count + 1 }, (_, index) => index * step),
-    x: (value) => rounded(LEFT + (room * value) / (count * step)),
+    x: (value) => rounded(LEFT + (space * value) / (count * step)),
   };
 }
 

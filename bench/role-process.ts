@@ -3,7 +3,7 @@ import type { ChildProcess, ChildProcessByStdio } from "node:child_process";
 import { readFileSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { IPVS_MODULES, nodeCommand, runInGuest } from "@turnout/house/guest";
+import { IPVS_MODULES, nodeCommand, runInVm } from "@turnout/house/guest";
 import type { Place } from "@turnout/lab";
 import { lineReader, parseMessage } from "./line-channel.ts";
 import type { Message } from "./line-channel.ts";
@@ -116,7 +116,7 @@ export async function runRole<T>(
  */
 export async function runGuestRole<T>(role: string, parameters: unknown): Promise<T> {
   const command = nodeCommand(MAIN, [role, JSON.stringify(parameters)]);
-  const { stdout, stderr } = await runInGuest({ command, modules: IPVS_MODULES, memoryMiB: GUEST_MEMORY_MIB, timeoutMs: GUEST_TIMEOUT_MS });
+  const { stdout, stderr } = await runInVm({ command, modules: IPVS_MODULES, memoryMiB: GUEST_MEMORY_MIB, timeoutMs: GUEST_TIMEOUT_MS });
   for (const line of stdout.split("\n")) {
     const message = parseMessage(line);
     if (message?.kind === "failed") throw new Error(`role ${role} failed: ${message.text}`);

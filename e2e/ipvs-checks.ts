@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ipvsModule } from "@turnout/backend-ipvs";
-import type { GuestChecks } from "@turnout/house/guest";
+import type { VmChecks } from "@turnout/house/guest";
 import type { Scenario } from "@turnout/conformance";
 import type { IPFamily } from "@turnout/core";
 import { castsOf, isFull, scenariosFor, castInWords } from "./conformance-casting.ts";
@@ -23,7 +23,7 @@ const DRAINED: readonly IPFamily[] = isFull ? ["IPv4", "IPv6"] : ["IPv4"];
 
 /** What is checked in the guest, and the stage that it is checked on. */
 export interface IpvsChecks {
-  readonly checks: GuestChecks;
+  readonly checks: VmChecks;
   /** Take the stage down, if there is one. */
   destroy(): Promise<void>;
 }

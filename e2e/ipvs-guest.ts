@@ -1,10 +1,10 @@
-import { playGuestChecks } from "@turnout/house/guest";
+import { runVmChecks } from "@turnout/house/guest";
 import { ipvsChecks } from "./ipvs-checks.ts";
 
 /** The program in the guest. */
 const { checks, destroy } = ipvsChecks();
 try {
-  await playGuestChecks(checks);
+  await runVmChecks(checks);
 } finally {
   await destroy();
 }

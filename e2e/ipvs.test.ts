@@ -1,4 +1,4 @@
-import { describeGuest, IPVS_MODULES, nodeCommand } from "@turnout/house/guest";
+import { describeVm, IPVS_MODULES, nodeCommand } from "@turnout/house/guest";
 import { leftOut, needs } from "@turnout/house/needs";
 import { describe, expect, it } from "vitest";
 import { castInWords, castsOf } from "./conformance-casting.ts";
@@ -12,7 +12,7 @@ const MEMORY_MIB = 2_048;
 const TOOLS = ["ipvsadm", "ipset", "iptables-legacy", "ip", "conntrack", "sysctl"];
 
 describe("ipvs over real packets in a guest", needs("uml", ...TOOLS), () => {
-  describeGuest({
+  describeVm({
     it,
     names: Object.keys(ipvsChecks().checks),
     command: nodeCommand(new URL("./ipvs-guest.ts", import.meta.url), [], "built"),

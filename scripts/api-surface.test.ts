@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { doorsOf, surfaceDifference, surfaceText } from "./api-surface.ts";
+import { entryPointsOf, surfaceDifference, surfaceText } from "./api-surface.ts";
 import { parseSource } from "./house/source-file.ts";
 
 function filesOf(sources: Readonly<Record<string, string>>): Map<string, ReturnType<typeof parseSource>> {
   return new Map(Object.entries(sources).map(([path, text]) => [path, parseSource(path, text)]));
 }
 
-const door = { specifier: "@turnout/x", path: "packages/x/src/index.ts" };
+const entryPoint = { specifier: "@turnout/x", path: "packages/x/src/index.ts" };
 
 describe("surfaceText", () => {
   it("follows re-exports to the declarations and sorts them", () => {
@@ -17,7 +17,7 @@ describe("surfaceText", () => {
       "packages/x/src/a.ts": `export const z = 1, y = 2; export default z; export class K {} export function f(): void {} const hidden = 1; export { hidden as shown };`,
       "packages/x/src/b/b.ts": `export * from "../a.ts"; export function b(): void {} export interface Row {} export type T = 1; export * from "./b.ts";`,
     });
-    expect(surfaceText([door], files).split("\n")).toEqual([
+    expect(surfaceText([entryPoint], files).split("\n")).toEqual([
       "@turnout/x",
       "  everything * from other",
       "  class K",
@@ -36,12 +36,15 @@ describe("surfaceText", () => {
   });
 
   it("follows a default that was imported", () => {
-    const files = filesOf({ [door.path]: `import m from "./m.ts"; export default m;`, "packages/x/src/m.ts": "export default class M {}" });
-    expect(surfaceText([door], files)).toBe("@turnout/x\n  class default\n");
+    const files = filesOf({
+      [entryPoint.path]: `import m from "./m.ts"; export default m;`,
+      "packages/x/src/m.ts": "export default class M {}",
+    });
+    expect(surfaceText([entryPoint], files)).toBe("@turnout/x\n  class default\n");
   });
 
   it("throws when a re-export leads nowhere", () => {
-    expect(() => surfaceText([door], filesOf({ [door.path]: `export * from "./gone.ts";` }))).toThrow("packages/x/src/gone.ts");
+    expect(() => surfaceText([entryPoint], filesOf({ [entryPoint.path]: `export * from "./gone.ts";` }))).toThrow("packages/x/src/gone.ts");
   });
 });
 
@@ -50,7 +53,7 @@ it("finds the doors of a package.json and no other exports", () => {
     ".": { "@turnout/source": "./src/index.ts", default: "./dist/index.js" },
     "./testing": { "@turnout/source": "./src/testing/index.ts" },
   };
-  expect(doorsOf("packages/x", "@turnout/x", { ...exports, "./package.json": "./package.json", "./none": null })).toEqual([
+  expect(entryPointsOf("packages/x", "@turnout/x", { ...exports, "./package.json": "./package.json", "./none": null })).toEqual([
     { specifier: "@turnout/x", path: "packages/x/src/index.ts" },
     { specifier: "@turnout/x/testing", path: "packages/x/src/testing/index.ts" },
   ]);

@@ -10,7 +10,7 @@ export interface Door {
 }
 
 /** Find the doors a package.json's `exports` opens to the sources; other entries (such as `./package.json`) are no doors. */
-export function doorsOf(dir: string, name: string, exports: Readonly<Record<string, unknown>>): Door[] {
+export function entryPointsOf(dir: string, name: string, exports: Readonly<Record<string, unknown>>): Door[] {
   return Object.entries(exports).flatMap(([subpath, target]): Door[] => {
     if (typeof target !== "object" || target === null || !("@turnout/source" in target)) return [];
     const source = target["@turnout/source"];
@@ -49,8 +49,8 @@ function namesIn(path: string, files: Files, visiting: ReadonlySet<string>): Rea
  * Write down what a package exports: each door, and below it its names in order, with their kinds.
  * @throws {Error} when a door or a re-export leads to no file.
  */
-export function surfaceText(doors: readonly Door[], files: Files): string {
-  const blocks = doors
+export function surfaceText(entryPoints: readonly Door[], files: Files): string {
+  const blocks = entryPoints
     .toSorted((a, b) => (a.specifier < b.specifier ? -1 : 1))
     .map(({ specifier, path }) => {
       const names = [...namesIn(path, files, new Set())].toSorted(([a], [b]) => (a < b ? -1 : 1));
@@ -62,12 +62,12 @@ export function surfaceText(doors: readonly Door[], files: Files): string {
 /** Lines only one side has, as `- gone` and `+ new`, in order. Empty when the texts are equal. */
 export function surfaceDifference(before: string, after: string): string[] {
   const changes: string[] = [];
-  let door = "";
+  let entryPoint = "";
   const label = (text: string): Set<string> =>
     new Set(
       text.split("\n").flatMap((line) => {
-        if (!line.startsWith(" ")) door = line;
-        return line === "" ? [] : [line === door ? line : `${door}:${line.slice(1)}`];
+        if (!line.startsWith(" ")) entryPoint = line;
+        return line === "" ? [] : [line === entryPoint ? line : `${entryPoint}:${line.slice(1)}`];
       }),
     );
   const old = label(before);

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { doorsOf, surfaceDifference, surfaceText } from "./api-surface.ts";
+import { entryPointsOf, surfaceDifference, surfaceText } from "./api-surface.ts";
 import { readPackages, readSources } from "./house/tree.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -14,7 +14,7 @@ for (const { dir, name } of readPackages(root).filter((one) => one.dir.startsWit
   const { exports = {} } = JSON.parse(readFileSync(join(root, dir, "package.json"), "utf8")) as { exports?: Record<string, unknown> };
   if (Object.keys(exports).length === 0) continue;
   const written = join("api", `${basename(dir)}.txt`);
-  const now = surfaceText(doorsOf(dir, name, exports), files);
+  const now = surfaceText(entryPointsOf(dir, name, exports), files);
   if (isUpdate) {
     writeFileSync(join(root, written), now);
     continue;

@@ -1,5 +1,5 @@
 /** A program of this repository that a person starts by `npm run NAME -- …`. */
-export interface HouseCommand<T> {
+export interface CheckCommand<T> {
   /** Its name among npm's scripts. */
   readonly name: string;
   /** For `--help`. */
@@ -15,7 +15,7 @@ export interface HouseCommand<T> {
  *
  * Edges: exit code 2 for a wrong command line, with nothing done; 1 for what failed or was not well. Both are said in words, without a stack.
  */
-export async function runCommand<T>({ name, usage, read, execute }: HouseCommand<T>): Promise<void> {
+export async function runCommand<T>({ name, usage, read, execute }: CheckCommand<T>): Promise<void> {
   const args = process.argv.slice(2);
   if (args.includes("--help") || args.includes("-h")) {
     process.stdout.write(`${usage.trimEnd()}\n`);

@@ -3,9 +3,9 @@ import { fileURLToPath } from "node:url";
 import { checkBackendNames } from "./house/check-backend-names.ts";
 import { checkCitations } from "./house/check-citations.ts";
 import { checkImports } from "./house/check-imports.ts";
-import { checkInside, checkRoomTables } from "./house/check-pages.ts";
+import { checkInside, checkLayerTables } from "./house/check-pages.ts";
 import { checkPurity } from "./house/check-purity.ts";
-import { checkCircles, checkPublished, checkRooms, ROOMS } from "./house/check-rooms.ts";
+import { checkCircles, checkPublished, checkLayers, LAYERS } from "./house/check-rooms.ts";
 import { checkDocs, checkNames, checkParams, checkShortcuts, checkSizes, documentedShare } from "./house/check-shape.ts";
 import { describeFinding, judge } from "./house/finding.ts";
 import { readMaps, readPackages, readPages, readSources } from "./house/tree.ts";
@@ -16,7 +16,7 @@ const maps = readMaps(root);
 const findings = [
   ...checkImports(files, readPackages(root)),
   ...checkPurity(files),
-  ...checkRooms(files),
+  ...checkLayers(files),
   ...checkCircles(files),
   ...checkPublished(files),
   ...checkSizes(files),
@@ -26,7 +26,7 @@ const findings = [
   ...checkNames(files),
   ...checkBackendNames(files),
   ...checkCitations(files, readPages(root)),
-  ...maps.flatMap((page) => checkRoomTables(page, ROOMS)),
+  ...maps.flatMap((page) => checkLayerTables(page, LAYERS)),
   ...checkInside(
     maps,
     files.map(({ path }) => path),

@@ -7,8 +7,8 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut, needs } from "./needs.ts";
 import { contentProblems, readContents } from "./release/contents.ts";
-import { doorsOf, publicPackages } from "./release/packages.ts";
-import { importDoors } from "./release/project.ts";
+import { entryPointsOf, publicPackages } from "./release/packages.ts";
+import { importEntryPoints } from "./release/project.ts";
 import { oldNodeFolder } from "./release/stories.ts";
 
 const run = promisify(execFile);
@@ -87,10 +87,10 @@ describe("the packages, packed and installed into an empty project", needs("bpf"
   });
 
   it("can be imported through every door", async () => {
-    const doors = packages.flatMap(doorsOf);
-    expect(doors.length).toBeGreaterThanOrEqual(packages.length);
-    expect(await importDoors({ folder: project, npm: {} }, doors)).toEqual(
-      doors.map((door) => ({ door, names: expect.toSatisfy(isPositive) as number })),
+    const entryPoints = packages.flatMap(entryPointsOf);
+    expect(entryPoints.length).toBeGreaterThanOrEqual(packages.length);
+    expect(await importEntryPoints({ folder: project, npm: {} }, entryPoints)).toEqual(
+      entryPoints.map((entryPoint) => ({ entryPoint, names: expect.toSatisfy(isPositive) as number })),
     );
   });
 

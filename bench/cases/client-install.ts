@@ -35,14 +35,14 @@ interface Import {
 /** What was installed, and what one of its doors costs who imports it. */
 interface Door extends Install {
   /** As it is imported, e.g. `@turnout/client/daemon`. */
-  readonly door: string;
+  readonly entryPoint: string;
   readonly imports: readonly Import[];
 }
 
 /** Samples of each door, and of a process that imports nothing, taken in turn with them; the rival is the last one. */
 interface ClientInstallData {
   readonly bare: readonly Import[];
-  readonly doors: readonly Door[];
+  readonly entryPoints: readonly Door[];
 }
 
 /** For who only follows the node-state API, and for a backend's process. */
@@ -63,7 +63,7 @@ export const clientInstall: BenchCase = {
         `(${megabytes(median(data.bare.map(({ rssBytes }) => rssBytes)))}). Warm page cache, no compile cache; the four kinds of processes take turns. ` +
         "`@turnout/client` is for programs that follow the node-state API, `@turnout/client/daemon` for processes that run a backend.",
       columns: ["import of", "packages", "files", "size", "import", "memory over bare Node"],
-      rows: [...data.doors.map((door) => rowOf(door, data.bare)), ratiosOf(data)],
+      rows: [...data.entryPoints.map((entryPoint) => rowOf(entryPoint, data.bare)), ratiosOf(data)],
       targets: [],
       data,
     };
@@ -80,16 +80,17 @@ async function measure({ runs = RUNS, progress }: CaseContext): Promise<ClientIn
     const rival = await installInto(join(directory, "rival"), RIVAL.name, [`${RIVAL.name}@${RIVAL.version}`]);
     progress("importing");
     const kinds = [
-      { cwd: directory, door: "" },
-      ...OWN_DOORS.map((door) => ({ cwd: join(directory, "ours"), door })),
-      { cwd: join(directory, "rival"), door: rival.name },
+      { cwd: directory, entryPoint: "" },
+      ...OWN_DOORS.map((entryPoint) => ({ cwd: join(directory, "ours"), entryPoint })),
+      { cwd: join(directory, "rival"), entryPoint: rival.name },
     ].map((kind) => ({ ...kind, imports: [] as Import[] }));
-    for (const { cwd, door } of kinds) await importOnce(cwd, door);
-    for (const { cwd, door, imports } of interleave(kinds.map((what) => ({ what, runs })))) imports.push(await importOnce(cwd, door));
-    const [bare, ...doors] = kinds;
+    for (const { cwd, entryPoint } of kinds) await importOnce(cwd, entryPoint);
+    for (const { cwd, entryPoint, imports } of interleave(kinds.map((what) => ({ what, runs }))))
+      imports.push(await importOnce(cwd, entryPoint));
+    const [bare, ...entryPoints] = kinds;
     return {
       bare: bare?.imports ?? [],
-      doors: doors.map(({ door, imports }) => ({ ...(door === rival.name ? rival : ours), door, imports })),
+      entryPoints: entryPoints.map(({ entryPoint, imports }) => ({ ...(entryPoint === rival.name ? rival : ours), entryPoint, imports })),
     };
   } finally {
     await rm(directory, { recursive: true });
@@ -139,7 +140,7 @@ process.stdout.write(JSON.stringify({ importMs, rssBytes: process.memoryUsage.rs
   return JSON.parse(stdout) as Import;
 }
 
-function rowOf({ door, version, packages, files, bytes, imports }: Door, bare: readonly Import[]): string[] {
+function rowOf({ entryPoint, version, packages, files, bytes, imports }: Door, bare: readonly Import[]): string[] {
   const bareRss = median(bare.map(({ rssBytes }) => rssBytes));
   const importText = runsText(
     imports.map(({ importMs }) => importMs),
@@ -149,14 +150,14 @@ function rowOf({ door, version, packages, files, bytes, imports }: Door, bare: r
     imports.map(({ rssBytes }) => rssBytes - bareRss),
     megabytes,
   );
-  return [`${door} ${version}`, String(packages), String(files), megabytes(bytes), importText, memory];
+  return [`${entryPoint} ${version}`, String(packages), String(files), megabytes(bytes), importText, memory];
 }
 
 /** How much more the rival is than what a backend's process imports. */
-function ratiosOf({ bare, doors }: ClientInstallData): string[] {
+function ratiosOf({ bare, entryPoints }: ClientInstallData): string[] {
   const bareRss = median(bare.map(({ rssBytes }) => rssBytes));
-  const ratio = (of: (door: Door) => number): string => {
-    const [ours = Number.NaN, rival = Number.NaN] = doors.slice(-2).map(of);
+  const ratio = (of: (entryPoint: Door) => number): string => {
+    const [ours = Number.NaN, rival = Number.NaN] = entryPoints.slice(-2).map(of);
     return ratioText(rival / ours);
   };
   return [

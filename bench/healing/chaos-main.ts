@@ -15,7 +15,7 @@ function asked(args: readonly string[]) {
       only: { type: "string" },
       rounds: { type: "string", default: "30" },
       seed: { type: "string" },
-      guest: { type: "boolean", default: false },
+      vm: { type: "boolean", default: false },
       "in-guest": { type: "boolean", default: false },
     },
   });
@@ -29,7 +29,7 @@ function asked(args: readonly string[]) {
  * when packets don't flow again, or something of others was touched. With `--guest` it is done to ipvs, in a guest. Needs root, and the command built.
  */
 async function main({ values, rounds, seed }: ReturnType<typeof asked>): Promise<boolean> {
-  if (values.guest) {
+  if (values.vm) {
     const args = (["only", "rounds", "seed"] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]));
     return (await playInGuest(new URL("./chaos-main.ts", import.meta.url), args, { variables: ["TURNOUT_HEALING_LOG"] })) === 0;
   }

@@ -40,7 +40,7 @@ function asked(args: readonly string[]) {
       attack: { type: "string", default: "" },
       shape: { type: "string", multiple: true, default: ["1000x10", "10000x10"] },
       idle: { type: "string" },
-      guest: { type: "boolean", default: false },
+      vm: { type: "boolean", default: false },
       "in-guest": { type: "boolean", default: false },
     },
   });
@@ -55,7 +55,7 @@ function asked(args: readonly string[]) {
  * printed. With `--guest` it is done to ipvs, in a guest. Needs root, and the command built.
  */
 async function main({ values, shapes, idleSeconds }: ReturnType<typeof asked>): Promise<boolean> {
-  if (values.guest) {
+  if (values.vm) {
     const args = (["only", "attack", "idle"] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]));
     const sizes = values.shape.flatMap((shape) => ["--shape", shape]);
     const variables = ["TURNOUT_HEALING_LOG"];

@@ -22,19 +22,19 @@ function asked(args: readonly string[]) {
     options: {
       only: { type: "string", default: [""], multiple: true },
       connections: { type: "string", default: "500" },
-      guest: { type: "boolean", default: false },
+      vm: { type: "boolean", default: false },
       "pause-ms": { type: "string" },
       "in-guest": { type: "boolean", default: false },
     },
   });
-  const proxies = values.guest || values["in-guest"] ? GUEST_PROXIES : HOST_PROXIES;
+  const proxies = values.vm || values["in-guest"] ? GUEST_PROXIES : HOST_PROXIES;
   const moves = movesOf(proxies, process.env["KUBE_PROXY"] !== undefined).filter(({ name }) =>
     values.only.every((text) => name.includes(text)),
   );
   if (moves.length === 0) throw new RangeError(`--only ${values.only.join(" --only ")}: no move has that in its name`);
   const amount = {
     connections: wholeNumber("--connections", values.connections, 1),
-    pauseMs: wholeNumber("--pause-ms", values["pause-ms"] ?? (values.guest ? "100" : "20"), 0),
+    pauseMs: wholeNumber("--pause-ms", values["pause-ms"] ?? (values.vm ? "100" : "20"), 0),
   };
   return { values, moves, amount };
 }
@@ -46,7 +46,7 @@ function asked(args: readonly string[]) {
  * `--connections N`; `--pause-ms N`: between new ones; `--guest`: those with ipvs, in user-mode Linux, with longer pauses, for it has one CPU.
  */
 async function main({ values, moves, amount }: ReturnType<typeof asked>): Promise<boolean> {
-  if (values.guest) return await playThere(values.only, amount);
+  if (values.vm) return await playThere(values.only, amount);
   process.stdout.write("| from → to | long connections kept | new ones failed | UDP datagrams lost |\n|---|---|---|---|\n");
   let areWell = true;
   for (const move of moves) areWell = (await playAndPrint(move, amount, !values["in-guest"])) && areWell;
@@ -120,14 +120,14 @@ async function execute(move: Move, amount: TrafficOptions, hasCgroups: boolean):
 }
 
 /** What a move is played with. */
-interface Play {
+interface Run {
   readonly stage: MovingStage;
   readonly former: RunningProxy;
   readonly traffic: Traffic;
   readonly start: (kind: ProxyKind) => Promise<RunningProxy>;
 }
 
-async function playWithTraffic({ by, to }: Move, { stage, former, traffic, start }: Play): Promise<void> {
+async function playWithTraffic({ by, to }: Move, { stage, former, traffic, start }: Run): Promise<void> {
   await traffic.more(20);
   await stop(former);
   await traffic.more(10);

@@ -48,7 +48,7 @@ export async function fuzz(options: FuzzOptions, onNews: (outcome: FuzzOutcome) 
   const ran = new Map<string, RunResult>();
   const findings: FuzzFinding[] = [];
   for (let targets = options.targets; targets.length > 0;) {
-    const fatal = await playInWorker({ ...options, targets }, (message) => {
+    const fatal = await runInWorker({ ...options, targets }, (message) => {
       if (message.kind === "played") ran.set(message.target, message);
       else findings.push({ target: message.target, input: Buffer.from(message.input), what: message.what });
       onNews({ ran, findings });
@@ -61,7 +61,7 @@ export async function fuzz(options: FuzzOptions, onNews: (outcome: FuzzOutcome) 
 }
 
 /** Gives the input that ended the thread, if one did. @throws {NotLoadedError}, or the thread's error when it came before any input. */
-async function playInWorker(options: FuzzOptions, onMessage: (message: WorkerMessage) => void): Promise<FuzzFinding | undefined> {
+async function runInWorker(options: FuzzOptions, onMessage: (message: WorkerMessage) => void): Promise<FuzzFinding | undefined> {
   const heartbeat = new Heartbeat();
   const { hangMs = HANG_MS, loadMs = LOAD_MS, ...task } = options;
   const workerData: WorkerTask = { ...task, shared: heartbeat.shared };

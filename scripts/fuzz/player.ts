@@ -13,7 +13,7 @@ const BATCH = 100;
 const KEPT_MAX = 2000;
 
 /** What a player is told and tells. */
-export interface PlayerParts {
+export interface RunnerParts {
   readonly target: FuzzTarget;
   /** Of all targets, for the heartbeat. */
   readonly index: number;
@@ -25,12 +25,12 @@ export interface PlayerParts {
 
 /** Plays one target: its corpus first, then inputs made of it, and of those that reached new code. */
 export class Runner {
-  readonly #parts: PlayerParts;
+  readonly #parts: RunnerParts;
   readonly #corpus: Buffer[];
   readonly #known = new Set<string>();
   #cases = 0;
 
-  constructor(parts: PlayerParts) {
+  constructor(parts: RunnerParts) {
     this.#parts = parts;
     this.#corpus = [...parts.corpus];
   }

@@ -6,7 +6,7 @@ export const KERNEL_PATH = "/usr/bin/linux.uml";
 export const MODULES_PATH = "/usr/lib/uml/modules";
 
 /** What is to happen in a guest, with every default filled in. All paths are the host's; the guest has the same tree under the same paths. */
-export interface GuestPlan {
+export interface VmPlan {
   /** A folder of this guest alone, which holds the files of {@link bootFiles}. */
   readonly home: string;
   readonly command: readonly string[];
@@ -39,7 +39,7 @@ const REPORT = "/dev/tty3";
  * Shape: the first process tells on the guest's third console how far it got, in the words of `parseNews`, and never ends: that would be a panic.
  * Edges: the host's tree is there, read-only; `/tmp`, `/run` and `/dev` are the guest's own.
  */
-export function bootFiles(plan: GuestPlan): readonly BootFile[] {
+export function bootFiles(plan: VmPlan): readonly BootFile[] {
   const modprobe = `modprobe -d ${quoted(plan.home)}`;
   return [
     { name: INIT, text: initText(plan, modprobe) },
@@ -47,7 +47,7 @@ export function bootFiles(plan: GuestPlan): readonly BootFile[] {
   ];
 }
 
-function initText(plan: GuestPlan, modprobe: string): string {
+function initText(plan: VmPlan, modprobe: string): string {
   const { home, command, cwd, env, modules, optionalModules, readable, writable } = plan;
   // stdout is a terminal, but nobody looks at it.
   const plain = { TERM: "dumb", NO_COLOR: "1" };
@@ -109,7 +109,7 @@ function mountLines(folder: string, access: "-r" | "-w"): readonly string[] {
  *
  * Shape: file descriptor 1 carries what the kernel and the first process print, 3 and 4 the program's stdout and stderr, 5 the news.
  */
-export function kernelArguments({ home, memoryMiB }: Pick<GuestPlan, "home" | "memoryMiB">): readonly string[] {
+export function kernelArguments({ home, memoryMiB }: Pick<VmPlan, "home" | "memoryMiB">): readonly string[] {
   const disk = ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", `init=${home}/${INIT}`];
   const consoles = ["con=null", "con0=null,fd:1", "con1=null,fd:3", "con2=null,fd:4", "con3=null,fd:5"];
   // Otherwise it leaves a folder in ~/.uml when it is killed.

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { playGuestChecks } from "./checks.ts";
+import { runVmChecks } from "./checks.ts";
 
 let folder = "";
 beforeEach(() => {
@@ -21,7 +21,7 @@ it("reports each check when it ends, whatever became of those before", async () 
       .split("\n")
       .filter((line) => line !== "")
       .map((line) => JSON.parse(line) as { name: string });
-  await playGuestChecks({
+  await runVmChecks({
     passes: () => {},
     fails: async () => Promise.reject(new Error("two\nlines")),
     "throws what is no error": () => {
@@ -40,5 +40,5 @@ it("reports each check when it ends, whatever became of those before", async () 
 
 it("is for guests only", async () => {
   vi.stubEnv("TURNOUT_GUEST_REPORT", undefined);
-  await expect(playGuestChecks({})).rejects.toThrow("played in a guest");
+  await expect(runVmChecks({})).rejects.toThrow("played in a guest");
 });

@@ -1,10 +1,10 @@
 import { appendFileSync } from "node:fs";
 
 /** What is to be checked in a guest, each by a name of its own; a check that throws has failed. */
-export type GuestChecks = Readonly<Record<string, () => void | Promise<void>>>;
+export type VmChecks = Readonly<Record<string, () => void | Promise<void>>>;
 
 /** How a check ended: one line of JSON, from the guest to its host. */
-export interface GuestCheckReport {
+export interface VmCheckReport {
   readonly name: string;
   readonly error?: { readonly message: string; readonly stack?: string };
 }
@@ -15,7 +15,7 @@ export interface GuestCheckReport {
  * Edges: a check that fails stops no other. What checks leave behind the next one finds: clean up as in any test.
  * @throws {Error} outside a guest.
  */
-export async function playGuestChecks(checks: GuestChecks): Promise<void> {
+export async function runVmChecks(checks: VmChecks): Promise<void> {
   const file = process.env["TURNOUT_GUEST_REPORT"];
   if (file === undefined) throw new Error("checks are played in a guest: there is no TURNOUT_GUEST_REPORT");
   for (const [name, check] of Object.entries(checks)) {
@@ -23,7 +23,7 @@ export async function playGuestChecks(checks: GuestChecks): Promise<void> {
   }
 }
 
-async function reportOf(name: string, check: () => void | Promise<void>): Promise<GuestCheckReport> {
+async function reportOf(name: string, check: () => void | Promise<void>): Promise<VmCheckReport> {
   try {
     await check();
     return { name };

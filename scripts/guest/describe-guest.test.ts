@@ -1,20 +1,20 @@
 import { expect, it } from "vitest";
-import { describeGuest } from "./describe-guest.ts";
-import type { DescribeGuestOptions } from "./describe-guest.ts";
-import type { GuestResult } from "./run-in-guest.ts";
+import { describeVm } from "./describe-guest.ts";
+import type { DescribeVmOptions } from "./describe-guest.ts";
+import type { VmResult } from "./run-in-guest.ts";
 
-const GOOD: GuestResult = { code: 0, stdout: "", stderr: "" };
+const GOOD: VmResult = { code: 0, stdout: "", stderr: "" };
 const LAST = "ends well, with nothing else reported";
 
 /** What becomes of each test when a guest reports these lines and ends so: its error's message, or "passed". */
-async function outcomes(names: readonly string[], lines: readonly string[], end: GuestResult | Error): Promise<Record<string, string>> {
+async function outcomes(names: readonly string[], lines: readonly string[], end: VmResult | Error): Promise<Record<string, string>> {
   const tests = new Map<string, () => Promise<void>>();
-  const run: DescribeGuestOptions["run"] = async ({ onReport }) => {
+  const run: DescribeVmOptions["run"] = async ({ onReport }) => {
     for (const line of lines) onReport?.(line);
     if (end instanceof Error) throw end;
     return end;
   };
-  describeGuest({ command: ["true"], names, run, it: (name, test) => tests.set(name, test) });
+  describeVm({ command: ["true"], names, run, it: (name, test) => tests.set(name, test) });
   const reported: Record<string, string> = {};
   for (const [name, test] of tests) {
     reported[name] = await test().then(
@@ -52,12 +52,12 @@ it.each(['{"name":"nobody"}', '{"name":"a"}', "no JSON", "[]", "null"])(
 it("ends a test when its check is reported, not when the guest ends, and starts nothing before the first test", async () => {
   const tests: (() => Promise<void>)[] = [];
   let starts = 0;
-  const run: DescribeGuestOptions["run"] = ({ onReport }) => {
+  const run: DescribeVmOptions["run"] = ({ onReport }) => {
     starts += 1;
     onReport?.('{"name":"a"}');
     return new Promise(() => undefined);
   };
-  describeGuest({ command: ["true"], names: ["a", "b"], run, it: (_, test) => tests.push(test) });
+  describeVm({ command: ["true"], names: ["a", "b"], run, it: (_, test) => tests.push(test) });
   expect(starts).toBe(0);
   await tests[0]?.();
   await tests[0]?.();
@@ -65,7 +65,5 @@ it("ends a test when its check is reported, not when the guest ends, and starts 
 });
 
 it("takes no name twice", () => {
-  expect(() => describeGuest({ command: ["true"], names: ["a", "b", "a"], it: () => undefined })).toThrow(
-    "a check has a name of its own: a",
-  );
+  expect(() => describeVm({ command: ["true"], names: ["a", "b", "a"], it: () => undefined })).toThrow("a check has a name of its own: a");
 });

@@ -1,15 +1,15 @@
-import type { GuestCheckReport } from "./checks.ts";
-import { runInGuest } from "./run-in-guest.ts";
-import type { GuestOptions, GuestResult } from "./run-in-guest.ts";
+import type { VmCheckReport } from "./checks.ts";
+import { runInVm } from "./run-in-guest.ts";
+import type { VmOptions, VmResult } from "./run-in-guest.ts";
 
 /** Checks that one guest plays, and how they become tests. */
-export interface DescribeGuestOptions extends GuestOptions {
+export interface DescribeVmOptions extends VmOptions {
   /** Registers one test: `it` or `test` of vitest, jest, mocha or node:test. */
   readonly it: (name: string, run: () => Promise<void>, timeoutMs: number) => unknown;
-  /** The names of the checks that the program plays with `playGuestChecks`; each becomes a test. */
+  /** The names of the checks that the program plays with `runVmChecks`; each becomes a test. */
   readonly names: readonly string[];
-  /** Runs the guest; default {@link runInGuest}. */
-  readonly run?: (options: GuestOptions) => Promise<GuestResult>;
+  /** Runs the guest; default {@link runInVm}. */
+  readonly run?: (options: VmOptions) => Promise<VmResult>;
 }
 
 /** For the tests beside the limit of the guest itself: its error says more than that a test took too long. */
@@ -25,25 +25,25 @@ const STDERR_TAIL = 2_000;
  * nobody named or that was reported twice, and for an exit code other than 0. All checks are played even where only some tests run.
  * @throws {Error} for a name that is given twice.
  */
-export function describeGuest(options: DescribeGuestOptions): void {
-  const { it, names, run = runInGuest, timeoutMs = DEFAULT_TIMEOUT_MS, ...given } = options;
+export function describeVm(options: DescribeVmOptions): void {
+  const { it, names, run = runInVm, timeoutMs = DEFAULT_TIMEOUT_MS, ...given } = options;
   const twice = names.filter((name, index) => names.indexOf(name) !== index);
   if (twice.length > 0) throw new Error(`a check has a name of its own: ${twice.join("; ")}`);
-  let ran: Play | undefined;
-  const execute = (): Play => (ran ??= startPlay(names, (onReport) => run({ ...given, timeoutMs, onReport })));
+  let ran: Run | undefined;
+  const execute = (): Run => (ran ??= startRun(names, (onReport) => run({ ...given, timeoutMs, onReport })));
   const limitMs = timeoutMs + MARGIN_MS;
   for (const name of names) it(name, () => execute().check(name), limitMs);
   it("ends well, with nothing else reported", () => execute().end(), limitMs);
 }
 
 /** A running guest as tests see it. */
-interface Play {
+interface Run {
   check(name: string): Promise<void>;
   end(): Promise<void>;
 }
 
-function startPlay(names: readonly string[], run: (onReport: (line: string) => void) => Promise<GuestResult>): Play {
-  const reports = new Map(names.map((name) => [name, Promise.withResolvers<GuestCheckReport>()]));
+function startRun(names: readonly string[], run: (onReport: (line: string) => void) => Promise<VmResult>): Run {
+  const reports = new Map(names.map((name) => [name, Promise.withResolvers<VmCheckReport>()]));
   const surprises: string[] = [];
   const reported = new Set<string>();
   const done = run((line) => {
@@ -72,22 +72,22 @@ function startPlay(names: readonly string[], run: (onReport: (line: string) => v
   };
 }
 
-function wordsFor({ code, stderr }: GuestResult): string {
+function wordsFor({ code, stderr }: VmResult): string {
   return `the program in the guest ended with exit code ${code}: ${stderr.trim().slice(-STDERR_TAIL)}`;
 }
 
 /** The error of a check with its own stack: the guest has the same paths, so a test runner finds the line. */
-function errorFrom({ message, stack }: NonNullable<GuestCheckReport["error"]>): Error {
+function errorFrom({ message, stack }: NonNullable<VmCheckReport["error"]>): Error {
   const error = new Error(message);
   if (stack !== undefined) error.stack = stack;
   return error;
 }
 
 /** Read a report. Pure; undefined for what is none. */
-function parseReport(line: string): GuestCheckReport | undefined {
+function parseReport(line: string): VmCheckReport | undefined {
   try {
-    const value = JSON.parse(line) as Partial<GuestCheckReport> | undefined;
-    return typeof value?.name === "string" ? (value as GuestCheckReport) : undefined;
+    const value = JSON.parse(line) as Partial<VmCheckReport> | undefined;
+    return typeof value?.name === "string" ? (value as VmCheckReport) : undefined;
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;

@@ -3,13 +3,13 @@
  *
  * @packageDocumentation
  */
-export { playGuestChecks } from "./checks.ts";
-export type { GuestCheckReport, GuestChecks } from "./checks.ts";
-export { describeGuest } from "./describe-guest.ts";
-export type { DescribeGuestOptions } from "./describe-guest.ts";
-export { GuestError } from "./guest-error.ts";
-export type { GuestErrorCode } from "./guest-error.ts";
+export { runVmChecks } from "./checks.ts";
+export type { VmCheckReport, VmChecks } from "./checks.ts";
+export { describeVm } from "./describe-guest.ts";
+export type { DescribeVmOptions } from "./describe-guest.ts";
+export { VmError } from "./guest-error.ts";
+export type { VmErrorCode } from "./guest-error.ts";
 export { IPVS_MODULES } from "./modules.ts";
 export { playInGuest } from "./play-in-guest.ts";
-export { jsonFromGuest, nodeCommand, runInGuest } from "./run-in-guest.ts";
-export type { GuestOptions, GuestResult } from "./run-in-guest.ts";
+export { jsonFromVm, nodeCommand, runInVm } from "./run-in-guest.ts";
+export type { VmOptions, VmResult } from "./run-in-guest.ts";

@@ -1,5 +1,5 @@
 /** What a guest tells while it runs, a line each. */
-export type GuestNews =
+export type VmMessages =
   /** The program has been started. */
   | { readonly kind: "started" }
   /** The first process gave up before that; the guest's console says why. */
@@ -14,7 +14,7 @@ export type GuestNews =
  * Read a line of a guest's third console. Pure.
  * Edges: what is none of the first process's own lines is the program's; a program that wants to be told apart writes JSON.
  */
-export function parseNews(line: string): GuestNews {
+export function parseNews(line: string): VmMessages {
   if (line === "started" || line === "broken") return { kind: line };
   const [, code] = /^exit (\d+)$/.exec(line) ?? [];
   if (code !== undefined) return { kind: "exit", code: Number(code) };

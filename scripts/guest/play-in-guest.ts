@@ -1,5 +1,5 @@
 import { IPVS_MODULES } from "./modules.ts";
-import { nodeCommand, runInGuest } from "./run-in-guest.ts";
+import { nodeCommand, runInVm } from "./run-in-guest.ts";
 
 /** A guest is slow, and has one CPU: all moves between proxies take the longest. */
 const TIMEOUT_MS = 3 * 3_600_000;
@@ -7,7 +7,7 @@ const TIMEOUT_MS = 3 * 3_600_000;
 const MEMORY_MIB = 2_048;
 
 /** What a program needs of the host besides. */
-export interface GuestNeeds {
+export interface VmNeeds {
   /** Variables of the environment that it gets, too. */
   readonly variables?: readonly string[];
   /** It is seen in the guest, which has a /tmp of its own. */
@@ -18,11 +18,11 @@ export interface GuestNeeds {
  * Run a program of Node again, with `--in-guest` behind its arguments, in a guest where there is a kernel with IPVS. What it prints is printed here.
  *
  * Shape: its exit code.
- * @throws {GuestError} as {@link runInGuest}.
+ * @throws {VmError} as {@link runInVm}.
  */
-export async function playInGuest(program: URL, args: readonly string[], { variables = [], folder }: GuestNeeds = {}): Promise<number> {
+export async function playInGuest(program: URL, args: readonly string[], { variables = [], folder }: VmNeeds = {}): Promise<number> {
   const env = variables.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]] as const]));
-  const { code } = await runInGuest({
+  const { code } = await runInVm({
     command: nodeCommand(program, [...args, "--in-guest"], "built"),
     modules: IPVS_MODULES,
     ...(folder === undefined ? {} : { folder }),

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { needs } from "@turnout/house/needs";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
-import { describeGuest } from "./describe-guest.ts";
+import { describeVm } from "./describe-guest.ts";
 import { IPVS_MODULES } from "./modules.ts";
-import { jsonFromGuest, nodeCommand, runInGuest } from "./run-in-guest.ts";
-import type { GuestResult } from "./run-in-guest.ts";
+import { jsonFromVm, nodeCommand, runInVm } from "./run-in-guest.ts";
+import type { VmResult } from "./run-in-guest.ts";
 import { IPVS_CHECKS } from "./test-support/ipvs-checks.ts";
 
 /** A guest's traces on this machine, by the process that made it: its folder, and the processes that name it. */
@@ -34,11 +34,11 @@ function commandLineOf(file: string): string {
 describe("a guest", needs("uml", "ipvsadm", "ipset", "iptables-legacy", "nft", "ip"), () => {
   const folder = mkdtempSync(join(tmpdir(), "turnout-kept-"));
   const args = ["two words", "it's", "$HOME"];
-  const outcome = Promise.withResolvers<GuestResult>();
+  const outcome = Promise.withResolvers<VmResult>();
   afterAll(() => rmSync(folder, { recursive: true }));
 
   const checks: [name: string, run: () => Promise<void>][] = [];
-  describeGuest({
+  describeVm({
     it: (name, run) => checks.push([name, run]),
     names: [...Object.keys(IPVS_CHECKS), "is never reported"],
     command: nodeCommand(new URL("test-support/ipvs-guest.ts", import.meta.url), args),
@@ -47,7 +47,7 @@ describe("a guest", needs("uml", "ipvsadm", "ipset", "iptables-legacy", "nft", "
     env: { FOLDER: folder, VARIABLE: "it's $HOME" },
     folder,
     run: (options) => {
-      const running = runInGuest(options);
+      const running = runInVm(options);
       running.then(outcome.resolve, outcome.reject);
       return running;
     },
@@ -82,21 +82,21 @@ describe("a guest", needs("uml", "ipvsadm", "ipset", "iptables-legacy", "nft", "
 
 describe("taking a guest down", needs("uml"), () => {
   it("happens when a module can't be loaded, and says which", async () => {
-    const boot = runInGuest({ command: ["true"], modules: ["dummy", "ip_vs_twos", "no_such_module"] });
+    const boot = runInVm({ command: ["true"], modules: ["dummy", "ip_vs_twos", "no_such_module"] });
     await expect(boot).rejects.toThrow("[host_unsupported] the guest's kernel can't load the modules ip_vs_twos, no_such_module: true: ");
     expect(tracesOf(process.pid)).toEqual([]);
   });
 
   it("happens when the program fails, and what it said is in the error where JSON was wanted of it", async () => {
     const command = ["sh", "-c", "echo no such thing >&2; exit 3"] as const;
-    await expect(jsonFromGuest({ command: [...command] })).rejects.toThrow(
+    await expect(jsonFromVm({ command: [...command] })).rejects.toThrow(
       "[tool_failed] a program in a guest ended with exit code 3: no such thing",
     );
     expect(tracesOf(process.pid)).toEqual([]);
   });
 
   it("happens when the time is over", async () => {
-    await expect(runInGuest({ command: ["sleep", "1000"], timeoutMs: 100 })).rejects.toThrow("[timed_out] ");
+    await expect(runInVm({ command: ["sleep", "1000"], timeoutMs: 100 })).rejects.toThrow("[timed_out] ");
     expect(tracesOf(process.pid)).toEqual([]);
   });
 
@@ -110,19 +110,19 @@ describe("taking a guest down", needs("uml"), () => {
       heard += text;
       if (heard.endsWith("up\n")) abort.abort();
     };
-    await expect(runInGuest({ command: ["sh", "script.sh"], cwd: folder, signal: abort.signal, onStdout })).rejects.toThrow("[canceled] ");
+    await expect(runInVm({ command: ["sh", "script.sh"], cwd: folder, signal: abort.signal, onStdout })).rejects.toThrow("[canceled] ");
     expect(heard).toBe("up\n");
     expect(tracesOf(process.pid)).toEqual([]);
   });
 
   it("is not needed when it was aborted before", async () => {
-    await expect(runInGuest({ command: ["true"], signal: AbortSignal.abort() })).rejects.toThrow("[canceled] ");
+    await expect(runInVm({ command: ["true"], signal: AbortSignal.abort() })).rejects.toThrow("[canceled] ");
   });
 
   it("happens when the process that made it gets SIGKILL", async () => {
     const index = fileURLToPath(new URL("./run-in-guest.ts", import.meta.url));
-    const program = `const { runInGuest } = await import(${JSON.stringify(index)});
-      await runInGuest({ command: ["sh", "-c", "sleep 1000 & echo up; wait"], onStdout: (text) => process.stdout.write(text) });`;
+    const program = `const { runInVm } = await import(${JSON.stringify(index)});
+      await runInVm({ command: ["sh", "-c", "sleep 1000 & echo up; wait"], onStdout: (text) => process.stdout.write(text) });`;
     const child = spawn(process.execPath, ["--conditions=@turnout/source", "--input-type=module", "-e", program], {
       stdio: ["ignore", "pipe", "inherit"],
     });

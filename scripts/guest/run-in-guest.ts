@@ -6,15 +6,15 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { GuestError } from "./guest-error.ts";
-import type { GuestErrorCode } from "./guest-error.ts";
+import { VmError } from "./guest-error.ts";
+import type { VmErrorCode } from "./guest-error.ts";
 import { bootFiles, hiddenFolders, KEEPER, KERNEL_PATH, kernelArguments, MODULES_PATH } from "./boot.ts";
-import type { GuestPlan } from "./boot.ts";
+import type { VmPlan } from "./boot.ts";
 import { parseNews } from "./news.ts";
-import type { GuestNews } from "./news.ts";
+import type { VmMessages } from "./news.ts";
 
 /** What to run in a guest, and how. */
-export interface GuestOptions {
+export interface VmOptions {
   /** A program of the host's file tree and its arguments; {@link nodeCommand} makes that of a script for Node. */
   readonly command: readonly [file: string, ...args: string[]];
   /** Default: the one of this process. */
@@ -40,7 +40,7 @@ export interface GuestOptions {
 }
 
 /** How a program ended in a guest. */
-export interface GuestResult {
+export interface VmResult {
   /** 128 and the signal's number when a signal ended it, as in a shell. */
   readonly code: number;
   readonly stdout: string;
@@ -74,14 +74,14 @@ export function nodeCommand(
  * and every kernel module of the package.
  * Edges: the guest has one CPU, and its kernel is a Linux 6.1 whose nf_tables has no family ip, ip6 or inet. Neither processes nor files stay behind, also when
  * this process is killed; what a program still ran when it ended goes too.
- * @throws {GuestError} `tool_missing` without the package, `host_unsupported` for a module that can't be loaded, `tool_failed` when the guest breaks,
+ * @throws {VmError} `tool_missing` without the package, `host_unsupported` for a module that can't be loaded, `tool_failed` when the guest breaks,
  *   `timed_out`, `canceled`.
  */
-export async function runInGuest(options: GuestOptions): Promise<GuestResult> {
+export async function runInVm(options: VmOptions): Promise<VmResult> {
   const [file] = options.command;
-  if (options.signal?.aborted === true) throw new GuestError("canceled", "running a program in a guest", file);
+  if (options.signal?.aborted === true) throw new VmError("canceled", "running a program in a guest", file);
   const missing = [KERNEL_PATH, MODULES_PATH].find((path) => !existsSync(path));
-  if (missing !== undefined) throw new GuestError("tool_missing", `${missing} is not installed`, INSTALL);
+  if (missing !== undefined) throw new VmError("tool_missing", `${missing} is not installed`, INSTALL);
   const plan = planFor(options);
   const child = boot(plan);
   try {
@@ -95,15 +95,15 @@ export async function runInGuest(options: GuestOptions): Promise<GuestResult> {
 /**
  * Run a program in a guest, and read what it printed as JSON.
  *
- * @throws {GuestError} as {@link runInGuest}; `tool_failed` when the program fails, with the end of what it wrote to stderr.
+ * @throws {VmError} as {@link runInVm}; `tool_failed` when the program fails, with the end of what it wrote to stderr.
  */
-export async function jsonFromGuest(options: GuestOptions): Promise<unknown> {
-  const { code, stdout, stderr } = await runInGuest(options);
-  if (code !== 0) throw new GuestError("tool_failed", `a program in a guest ended with exit code ${code}`, tailOf(stderr));
+export async function jsonFromVm(options: VmOptions): Promise<unknown> {
+  const { code, stdout, stderr } = await runInVm(options);
+  if (code !== 0) throw new VmError("tool_failed", `a program in a guest ended with exit code ${code}`, tailOf(stderr));
   return JSON.parse(stdout);
 }
 
-function planFor(options: GuestOptions): GuestPlan {
+function planFor(options: VmOptions): VmPlan {
   const { command, cwd = process.cwd(), env = {}, modules = [], optionalModules = [], memoryMiB = DEFAULT_MEMORY_MIB, folder } = options;
   const path = [dirname(process.execPath), process.env["PATH"], "/usr/sbin:/usr/bin:/sbin:/bin"].join(":");
   return {
@@ -119,7 +119,7 @@ function planFor(options: GuestOptions): GuestPlan {
   };
 }
 
-function boot(plan: GuestPlan): ChildProcess {
+function boot(plan: VmPlan): ChildProcess {
   const { home, memoryMiB } = plan;
   // modprobe -d HOME looks into HOME/lib/modules.
   mkdirSync(join(home, "lib"));
@@ -141,15 +141,14 @@ function memoryFolder(memoryMiB: number): string {
   return bavail * bsize >= memoryMiB << 20 ? "/dev/shm" : tmpdir();
 }
 
-function outcomeOf(child: ChildProcess, options: GuestOptions): Promise<GuestResult> {
+function outcomeOf(child: ChildProcess, options: VmOptions): Promise<VmResult> {
   const { command, signal, timeoutMs = DEFAULT_TIMEOUT_MS, onReport } = options;
   const [kernelOut, kernelErr, out, err, news] = child.stdio.slice(1) as [Readable, Readable, Readable, Readable, Readable];
   const text = { console: "", stdout: "", stderr: "" };
-  const failure = (code: GuestErrorCode, what: string, hint: string): GuestError =>
-    new GuestError(code, what, `${command.join(" ")}: ${hint}`);
+  const failure = (code: VmErrorCode, what: string, hint: string): VmError => new VmError(code, what, `${command.join(" ")}: ${hint}`);
   return new Promise((resolve, reject) => {
-    let verdict: GuestResult["code"] | GuestError | undefined;
-    const end = (given: GuestResult["code"] | GuestError): void => {
+    let verdict: VmResult["code"] | VmError | undefined;
+    const end = (given: VmResult["code"] | VmError): void => {
       verdict ??= given;
       child.stdin?.destroy();
     };
@@ -187,7 +186,7 @@ function collect(stream: Readable, keep: (chunk: string) => void, notify: ((chun
   });
 }
 
-function bootFailure(reported: Extract<GuestNews, { kind: "unloaded" | "broken" }>, consoleText: string): [GuestErrorCode, string, string] {
+function bootFailure(reported: Extract<VmMessages, { kind: "unloaded" | "broken" }>, consoleText: string): [VmErrorCode, string, string] {
   if (reported.kind === "broken") return ["tool_failed", "the guest could not be set up", tailOf(consoleText)];
   return ["host_unsupported", `the guest's kernel can't load the modules ${reported.modules.join(", ")}`, reported.reason];
 }

@@ -30,32 +30,32 @@ function mayNameBackends(path: string): boolean {
 }
 
 /** The room a file lives in: its package's folder name, or its first folder. */
-export function roomOf(path: string): string {
+export function layerOf(path: string): string {
   return /^packages\/([^/]+)\//.exec(path)?.[1] ?? path.split("/")[0] ?? "";
 }
 
 function folderOf(path: string): string {
-  const room = roomOf(path);
-  return path.startsWith("packages/") ? `packages/${room}` : room;
+  const space = layerOf(path);
+  return path.startsWith("packages/") ? `packages/${space}` : space;
 }
 
 function siblingProblem(file: SourceFile, target: string): string | undefined {
-  const room = roomOf(file.path);
-  if (target === room) return undefined;
+  const space = layerOf(file.path);
+  if (target === space) return undefined;
   if (target === "house")
-    return file.isTest || ["e2e", "bench", "site"].includes(room)
+    return file.isTest || ["e2e", "bench", "site"].includes(space)
       ? undefined
       : "only tests and what is never published import @turnout/house";
   // The emulator is what the server's tests list and watch.
-  if (room === "server" && target === "lab" && file.isTest) return undefined;
+  if (space === "server" && target === "lab" && file.isTest) return undefined;
   // The kit examines what tests and fake hosts hand it, and `turnout conformance` plays it.
-  if (target === "conformance" && room !== "core" && (file.isTest || file.path.includes("/src/testing/"))) return undefined;
+  if (target === "conformance" && space !== "core" && (file.isTest || file.path.includes("/src/testing/"))) return undefined;
   if (target.startsWith("backend-")) {
     return mayNameBackends(file.path) ? undefined : `@turnout/${target}: only packages/cli/src/registry.ts and e2e name a backend`;
   }
-  const allowed = MAY_IMPORT[room.startsWith("backend-") ? "backend" : room];
+  const allowed = MAY_IMPORT[space.startsWith("backend-") ? "backend" : space];
   if (allowed === undefined || allowed.includes(target)) return undefined;
-  return `${room} may import ${allowed.length === 0 ? "no package of ours" : allowed.join(", ")}, not ${target}`;
+  return `${space} may import ${allowed.length === 0 ? "no package of ours" : allowed.join(", ")}, not ${target}`;
 }
 
 function declarationProblem(file: SourceFile, name: string, packages: readonly PackageFacts[]): string | undefined {

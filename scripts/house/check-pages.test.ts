@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { checkInside, checkRoomTables } from "./check-pages.ts";
+import { checkInside, checkLayerTables } from "./check-pages.ts";
 
-const ROOMS = { core: { model: [], contract: ["model"], sync: ["model", "contract"], testing: ["model", "contract"] } };
+const LAYERS = { core: { model: [], contract: ["model"], sync: ["model", "contract"], testing: ["model", "contract"] } };
 const HEAD = ["text", "| room of `core` | holds | may import |", "|---|---|---|"];
 const LINES = [
   "| `model/` | rows | nothing |",
@@ -10,7 +10,7 @@ const LINES = [
   "| `testing/` | a toy | all but sync |",
 ];
 const reported = (lines: readonly string[]): readonly string[] =>
-  checkRoomTables({ path: "A.md", text: [...HEAD, ...lines, "", "after"].join("\n") }, ROOMS).map(({ what }) => what);
+  checkLayerTables({ path: "A.md", text: [...HEAD, ...lines, "", "after"].join("\n") }, LAYERS).map(({ what }) => what);
 
 describe("tables of rooms", () => {
   it("that say what is checked pass", () => {

@@ -8,7 +8,7 @@ export interface Page {
 }
 
 /** The rooms of each package and which others each may import, as check-rooms.ts has them. */
-type Rooms = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
+type Layers = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
 
 /** Written instead of a list of all other rooms. */
 const ALL = "all";
@@ -19,39 +19,45 @@ const NOTHING = "nothing";
  *
  * Shape: a line may name several rooms. What it lets them import is `nothing`, `all`, or a list; `all but a and b` takes some away.
  */
-export function checkRoomTables({ path, text }: Page, rooms: Rooms): Finding[] {
+export function checkLayerTables({ path, text }: Page, layers: Layers): Finding[] {
   const lines = text.split("\n");
   return lines.flatMap((line, index): Finding[] => {
     const [, name] = /^\| room of `([\w/]+)` \| holds \| may import \|$/.exec(line) ?? [];
-    const own = name === undefined ? undefined : rooms[name];
+    const own = name === undefined ? undefined : layers[name];
     if (name === undefined || own === undefined) return [];
     const rows = lines.slice(
       index + 2,
       lines.findIndex((one, at) => at > index && !one.startsWith("|")),
     );
-    const reported = new Map(rows.flatMap(roomsOf));
-    const complain = (room: string, what: string): Finding => ({ rule: "pages", path, line: index + 1, subject: `${name}/${room}`, what });
-    const missing = Object.keys(own).filter((room) => !reported.has(room));
+    const reported = new Map(rows.flatMap(layersOf));
+    const complain = (space: string, what: string): Finding => ({
+      rule: "pages",
+      path,
+      line: index + 1,
+      subject: `${name}/${space}`,
+      what,
+    });
+    const missing = Object.keys(own).filter((space) => !reported.has(space));
     return [
-      ...missing.map((room) => complain(room, `room ${name}/${room} is missing in the table`)),
-      ...[...reported].flatMap(([room, says]) => {
-        const has = own[room];
-        if (has === undefined) return [complain(room, `${name}/${room} is no room`)];
+      ...missing.map((space) => complain(space, `room ${name}/${space} is missing in the table`)),
+      ...[...reported].flatMap(([space, says]) => {
+        const has = own[space];
+        if (has === undefined) return [complain(space, `${name}/${space} is no room`)];
         const allowed = allowedBy(
           says,
-          Object.keys(own).filter((one) => one !== room),
+          Object.keys(own).filter((one) => one !== space),
         );
         const isSo = allowed.size === has.length && has.every((one) => allowed.has(one));
-        return isSo ? [] : [complain(room, `${room} may import ${has.join(", ") || NOTHING}, and the table says ${says}`)];
+        return isSo ? [] : [complain(space, `${space} may import ${has.join(", ") || NOTHING}, and the table says ${says}`)];
       }),
     ];
   });
 }
 
 /** The rooms that a table's line is about, each with what it may import. */
-function roomsOf(line: string): readonly (readonly [room: string, says: string])[] {
+function layersOf(line: string): readonly (readonly [space: string, says: string])[] {
   const [, first = "", , last = ""] = line.split(" | ").length === 3 ? ["", ...line.replace(/^\| | \|$/g, "").split(" | ")] : [];
-  return [...first.matchAll(/`([\w-]+)\/`/g)].map(([, room = ""]) => [room, last.trim()] as const);
+  return [...first.matchAll(/`([\w-]+)\/`/g)].map(([, space = ""]) => [space, last.trim()] as const);
 }
 
 function allowedBy(says: string, others: readonly string[]): ReadonlySet<string> {

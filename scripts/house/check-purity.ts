@@ -3,14 +3,14 @@ import type { Finding } from "./finding.ts";
 import type { Import, SourceFile } from "./source-file.ts";
 
 const CORE = "packages/core/src/";
-const PURE_DOORS: ReadonlySet<string> = new Set(["@turnout/core", "@turnout/core/backend"]);
+const PURE_ENTRY_POINTS: ReadonlySet<string> = new Set(["@turnout/core", "@turnout/core/backend"]);
 /** What touches the process in core: the system's clock, and the one that tests stand still. */
 const CORE_ACTING = /^packages\/core\/src\/(?:process\/|testing\/clock\.ts$)/;
 /** In a backend these decide. `render` may be several files or a folder. */
 const DECIDING = /^packages\/backend-[^/]+\/src\/(?:(?:objects|names|plan|explain)\.ts$|render(?:[-/].*)?(?:\.ts)?$)/;
 /** What deciding files share with other backends: no effects, and doors of its own. */
 const SHARED = /^packages\/host\/src\/(?:(?:iptables|ipset)\/text|ipvs\/model|nft-statement)\//;
-const SHARED_DOOR = /^@turnout\/host\/(?:(?:iptables|ipset)\/text|ipvs\/model|nft-statement)$/;
+const SHARED_ENTRY_POINT = /^@turnout\/host\/(?:(?:iptables|ipset)\/text|ipvs\/model|nft-statement)$/;
 /** And these hold its effects. */
 const ACTING = /^packages\/backend-[^/]+\/src\/(?:probe|observe|apply)\.ts$/;
 
@@ -56,7 +56,7 @@ function isPureImport(file: SourceFile, one: Import): boolean {
   const target = targetOf(file, one);
   if (target !== undefined) return !ACTING.test(target) && (!CORE_ACTING.test(target) || file.path.startsWith(`${CORE}testing/`));
   if (one.specifier.startsWith(".")) return true;
-  return (PURE_DOORS.has(one.specifier) || SHARED_DOOR.test(one.specifier)) && !file.path.startsWith(CORE);
+  return (PURE_ENTRY_POINTS.has(one.specifier) || SHARED_ENTRY_POINT.test(one.specifier)) && !file.path.startsWith(CORE);
 }
 
 /** Check that what decides reaches no clock, no chance and no world. Pure. */

@@ -6,7 +6,7 @@ import type { SourceFile } from "./source-file.ts";
  * The rooms of each package, by folder below its `src`, and which other rooms of the package each may import. Files directly in `src` are doors and
  * wiring: they may import every room and no room imports them. A key such as `client/daemon` has the rooms within a room. Why these: docs/adr/0022-rooms.md.
  */
-export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+export const LAYERS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   core: {
     model: [],
     contract: ["model"],
@@ -92,7 +92,7 @@ export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly str
 };
 
 /** The room of a file among those of a key of {@link ROOMS}; "" for a file that lies beside them, undefined for one from elsewhere. */
-function roomIn(key: string, path: string): string | undefined {
+function layerIn(key: string, path: string): string | undefined {
   const [name, ...folders] = key.split("/");
   const around = `${["packages", name, "src", ...folders].join("/")}/`;
   return path.startsWith(around) ? path.slice(around.length, Math.max(around.length, path.indexOf("/", around.length))) : undefined;
@@ -102,14 +102,14 @@ function targetOf(file: SourceFile, specifier: string): string {
   return posix.join(posix.dirname(file.path), specifier);
 }
 
-function roomProblem(file: SourceFile, specifier: string): string | undefined {
+function layerProblem(file: SourceFile, specifier: string): string | undefined {
   const target = targetOf(file, specifier);
   if (!file.isTest && target.includes("/test-support/")) return "only tests import what lies in test-support";
   if (file.isTest) return undefined;
-  for (const [key, rooms] of Object.entries(ROOMS)) {
-    const [from, to] = [roomIn(key, file.path), roomIn(key, target)];
+  for (const [key, layers] of Object.entries(LAYERS)) {
+    const [from, to] = [layerIn(key, file.path), layerIn(key, target)];
     if (from === undefined || to === undefined || from === to || from === "") continue;
-    const allowed = rooms[from];
+    const allowed = layers[from];
     if (allowed === undefined) return `${key}/${from} is no room of scripts/house/check-rooms.ts`;
     if (!allowed.includes(to))
       return `${from} may import ${allowed.length === 0 ? "no other room" : allowed.join(", ")}, not ${to === "" ? "a door" : to}`;
@@ -118,12 +118,12 @@ function roomProblem(file: SourceFile, specifier: string): string | undefined {
 }
 
 /** Check imports inside a package against its rooms, and that nothing published imports what only tests use. Pure. */
-export function checkRooms(files: readonly SourceFile[]): Finding[] {
+export function checkLayers(files: readonly SourceFile[]): Finding[] {
   return files.flatMap((file) =>
     file.imports
       .filter(({ specifier }) => specifier.startsWith("."))
       .flatMap(({ specifier, line }) => {
-        const what = roomProblem(file, specifier);
+        const what = layerProblem(file, specifier);
         return what === undefined ? [] : [{ rule: "rooms", path: file.path, line, subject: specifier, what }];
       }),
   );
@@ -158,13 +158,13 @@ export function checkCircles(files: readonly SourceFile[]): Finding[] {
 }
 
 /** Where programs and importers come in: `exports`, `bin`, and what is started as a process of its own. */
-const DOOR =
+const ENTRY_POINT =
   /^packages\/[^/]+\/src\/(?:index|main|testing\/index|process\/index|backend|daemon\/index|sockets\/index|protocol|serve|manifests|agent\/main|first-hour\/main|api-main|(?:testing\/)?(?:iptables|ipset|ipvs|nft)\/index|(?:bpf|survey|nft-statement)\/index|(?:iptables|ipset)\/text\/index|ipvs\/model\/index)\.ts$/;
 
 /** Check that everything published is reached from a door: what only tests reach belongs in `test-support`. Pure. */
 export function checkPublished(files: readonly SourceFile[]): Finding[] {
   const byPath = new Map(files.map((file) => [file.path, file]));
-  const reached = new Set(files.filter(({ path }) => DOOR.test(path)).map(({ path }) => path));
+  const reached = new Set(files.filter(({ path }) => ENTRY_POINT.test(path)).map(({ path }) => path));
   for (const path of reached) {
     const file = byPath.get(path);
     for (const { specifier } of file?.imports ?? [])

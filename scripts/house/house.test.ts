@@ -6,7 +6,7 @@ import { checkCitations } from "./check-citations.ts";
 import { checkImports } from "./check-imports.ts";
 import type { PackageFacts } from "./check-imports.ts";
 import { checkPurity } from "./check-purity.ts";
-import { checkCircles, checkPublished, checkRooms } from "./check-rooms.ts";
+import { checkCircles, checkPublished, checkLayers } from "./check-rooms.ts";
 import { checkDocs, checkNames, checkParams, checkShortcuts, checkSizes, documentedShare } from "./check-shape.ts";
 import { describeFinding, findingId, judge } from "./finding.ts";
 import type { Finding } from "./finding.ts";
@@ -45,9 +45,9 @@ describe("imports", () => {
     "@turnout/backend-nft",
     "yaml",
   ];
-  const packages: PackageFacts[] = ["client", "server", "host", "lab", "cli", "backend-nft", "backend-ipvs"].map((room) => ({
-    dir: `packages/${room}`,
-    name: `@turnout/${room}`,
+  const packages: PackageFacts[] = ["client", "server", "host", "lab", "cli", "backend-nft", "backend-ipvs"].map((space) => ({
+    dir: `packages/${space}`,
+    name: `@turnout/${space}`,
     dependencies: declared,
     devDependencies: [],
   }));
@@ -371,7 +371,7 @@ describe("backends' names", () => {
 });
 
 describe("rooms", () => {
-  const rooms = (path: string, text: string): string[] => whatOf(checkRooms([parseSource(path, text)]));
+  const layers = (path: string, text: string): string[] => whatOf(checkLayers([parseSource(path, text)]));
 
   it.each([
     ["packages/core/src/sync/a.ts", `import { x } from "../state/store.ts";`, "sync may import model, contract, not state"],
@@ -393,7 +393,7 @@ describe("rooms", () => {
     ],
     ["packages/lab/src/a.ts", `import { x } from "./test-support/b.ts";`, "only tests import what lies in test-support"],
   ])("objects to %s with %s", (path, text, what) => {
-    expect(rooms(path, text)).toEqual([what]);
+    expect(layers(path, text)).toEqual([what]);
   });
 
   it.each([
@@ -403,7 +403,7 @@ describe("rooms", () => {
     ["packages/lab/src/any/a.ts", `import { x } from "../other/b.ts";`],
     ["packages/host/src/testing/nft/a.ts", `import { x } from "../../nft/b.ts"; import { y } from "../../iptables/text/c.ts";`],
   ])("lets %s do %s", (path, text) => {
-    expect(rooms(path, text)).toEqual([]);
+    expect(layers(path, text)).toEqual([]);
   });
 
   it("finds circles, also of types, and tells each once", () => {

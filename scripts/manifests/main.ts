@@ -7,7 +7,7 @@ import { schemaOf } from "./kubernetes-schema.ts";
 import type { OpenApi } from "./kubernetes-schema.ts";
 import { buildTools, TOOLS } from "./tools.ts";
 import type { RunTool } from "./tools.ts";
-import { CLEANUP, inOrder, MANIFESTS, readManifests, RENDERED, RENDERED_OF, sourcesDigest, VARIANTS } from "./variants.ts";
+import { CLEANUP, inOrder, MANIFESTS, readManifests, RENDERED, RENDERED_OF, sourcesChecksum, VARIANTS } from "./variants.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -60,7 +60,7 @@ function render(): void {
     say(`${name}: ${kustomize?.length ?? 0} objects, the same from kustomize and helm`);
   }
   writeFileSync(join(folder, `${CLEANUP}.yaml`), run("kustomize", ["build", join(MANIFESTS, "overlays", CLEANUP)]));
-  writeFileSync(join(ROOT, MANIFESTS, RENDERED_OF), `${JSON.stringify({ sources: sourcesDigest(ROOT), ...TOOLS }, undefined, 2)}\n`);
+  writeFileSync(join(ROOT, MANIFESTS, RENDERED_OF), `${JSON.stringify({ sources: sourcesChecksum(ROOT), ...TOOLS }, undefined, 2)}\n`);
 }
 
 const USAGE = `npm run manifests [-- schema FILE VERSION]

@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { RECIPES } from "../images/recipes.ts";
 import { chartWithVersion } from "../release/raise-versions.ts";
-import { CLEANUP, MANIFESTS, readManifests, RENDERED, RENDERED_OF, sourcesDigest, VARIANTS } from "./variants.ts";
+import { CLEANUP, MANIFESTS, readManifests, RENDERED, RENDERED_OF, sourcesChecksum, VARIANTS } from "./variants.ts";
 import type { Manifest } from "./variants.ts";
 import { createValidator } from "./validate.ts";
 
@@ -63,7 +63,7 @@ function documentedCapabilities(): ReadonlyMap<string, readonly string[]> {
 describe("what is rendered", () => {
   it("is of today's sources: else run npm run manifests", () => {
     const { sources } = JSON.parse(read(join(MANIFESTS, RENDERED_OF))) as { readonly sources: string };
-    expect(sources).toBe(sourcesDigest(ROOT));
+    expect(sources).toBe(sourcesChecksum(ROOT));
     const names = [...VARIANTS.map(({ name }) => name), CLEANUP].toSorted();
     expect(globSync("*.yaml", { cwd: join(ROOT, MANIFESTS, RENDERED) }).toSorted()).toEqual(names.map((name) => `${name}.yaml`));
     expect(globSync("*", { cwd: join(ROOT, MANIFESTS, "overlays") }).toSorted()).toEqual(names);
@@ -75,9 +75,9 @@ describe("what is rendered", () => {
       cpSync(join(ROOT, MANIFESTS), join(copy, MANIFESTS), { recursive: true });
       const chart = join(copy, MANIFESTS, "chart/Chart.yaml");
       writeFileSync(chart, chartWithVersion(readFileSync(chart, "utf8"), "9.9.9"));
-      expect(sourcesDigest(copy)).toBe(sourcesDigest(ROOT));
+      expect(sourcesChecksum(copy)).toBe(sourcesChecksum(ROOT));
       writeFileSync(chart, readFileSync(chart, "utf8").replace("name: turnout", "name: other"));
-      expect(sourcesDigest(copy)).not.toBe(sourcesDigest(ROOT));
+      expect(sourcesChecksum(copy)).not.toBe(sourcesChecksum(ROOT));
     } finally {
       rmSync(copy, { recursive: true, force: true });
     }

@@ -52,7 +52,7 @@ export function inOrder(manifests: readonly Manifest[]): readonly Manifest[] {
 const VERSIONS_OF_CHART = /^(?:version|appVersion): .*$/gm;
 
 /** Sum up all that is rendered from: SHA-256 of names and contents, in hex. */
-export function sourcesDigest(root: string): string {
+export function sourcesChecksum(root: string): string {
   const folder = join(root, MANIFESTS);
   const files = globSync("**/*.{yaml,json,tpl}", { cwd: folder, exclude: [`${RENDERED}/**`] }).toSorted();
   const hash = createHash("sha256");

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { runAlone, type NpmSettings } from "./npm.ts";
+import { runIsolated, type NpmSettings } from "./npm.ts";
 import { inPublishOrder, publicPackages, type Manifest } from "./packages.ts";
 
 /** A packed package: the file, and what says that it is this one and no other. */
@@ -37,7 +37,7 @@ export async function pack(
   const packages: Packed[] = [];
   for (const one of inPublishOrder(await publicPackages(root))) {
     const what = (await isPublished(one)) ? `${one.name}@${one.version}` : `./packages/${one.folder}`;
-    const text = await runAlone(npm, root, ["npm", "pack", "--json", "--pack-destination", folder, what]);
+    const text = await runIsolated(npm, root, ["npm", "pack", "--json", "--pack-destination", folder, what]);
     // npm 11 gives a list, npm 12 an object with an entry per name. A prepack script may print before the list.
     const answer = JSON.parse(text.slice(text.search(/^[[{]/m))) as PackAnswer;
     for (const { name, version, filename, integrity, shasum } of Object.values(answer)) {

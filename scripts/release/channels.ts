@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Build, Packed } from "./build.ts";
-import { runAlone, type NpmSettings } from "./npm.ts";
+import { runIsolated, type NpmSettings } from "./npm.ts";
 import type { Manifest } from "./packages.ts";
 import { comparePrecedence, isPrerelease } from "./versions.ts";
 
@@ -46,7 +46,7 @@ export async function publish(
     const command = moves
       ? ["npm", "dist-tag", "add", idOf(one), tag]
       : ["npm", "publish", join(build.folder, one.file), "--tag", tag, "--access", "public"];
-    await runAlone(npm, build.folder, command);
+    await runIsolated(npm, build.folder, command);
   }
   return Array.from(isThere, ([one, moves]) => `${idOf(one)} ${moves ? "was there, moved" : "published"} to ${channel}`);
 }
@@ -71,7 +71,7 @@ export async function promote(
       absenceProblem(one, tags, from) ?? contentProblem(one, integrity) ?? (allowsOlder ? undefined : newerProblem(one, tags, to));
     if (problem !== undefined) throw new Error(`${problem}: nothing was moved`);
   }
-  for (const one of build.packages) await runAlone(npm, build.folder, ["npm", "dist-tag", "add", idOf(one), CHANNELS[to]]);
+  for (const one of build.packages) await runIsolated(npm, build.folder, ["npm", "dist-tag", "add", idOf(one), CHANNELS[to]]);
   return build.packages.map((one) => `${idOf(one)} moved from ${from} to ${to}`);
 }
 
@@ -102,7 +102,7 @@ interface Registered {
 
 async function view(npm: NpmSettings, folder: string, what: string, ...fields: readonly string[]): Promise<unknown> {
   try {
-    const text = await runAlone(npm, folder, ["npm", "view", what, ...fields, "--json", "--prefer-online"]);
+    const text = await runIsolated(npm, folder, ["npm", "view", what, ...fields, "--json", "--prefer-online"]);
     return text.trim() === "" ? undefined : JSON.parse(text);
   } catch (error) {
     if (error instanceof Error && error.message.includes("E404")) return undefined;

@@ -6,10 +6,19 @@ import { CHANNELS, promote, publish, tagsOf } from "./channels.ts";
 import type { Channel } from "./channels.ts";
 import { contentProblems, readContents } from "./contents.ts";
 import { look, type Check } from "./findings.ts";
-import { runAlone, type NpmSettings } from "./npm.ts";
-import { checkTypes, importDoors, install, installed, installedBytes, licenceProblems, runCommands, splitDoors } from "./project.ts";
+import { runIsolated, type NpmSettings } from "./npm.ts";
+import {
+  checkTypes,
+  importEntryPoints,
+  install,
+  installed,
+  installedBytes,
+  licenceProblems,
+  runCommands,
+  splitEntryPoints,
+} from "./project.ts";
 import { startRegistry } from "./registry.ts";
-import { installUnderOldNode, runDemoOf, playExampleBackend } from "./stories.ts";
+import { installUnderOldNode, runDemoOf, runExampleBackend } from "./stories.ts";
 
 /** Of no tarball. */
 const OTHER_INTEGRITY = `sha512-${"A".repeat(86)}==`;
@@ -30,7 +39,7 @@ export async function dryRun(options: DryRunOptions): Promise<readonly Check[]> 
   const tools = join(root, "scripts", "release", "tools");
   try {
     say("installing the registry");
-    await runAlone({}, tools, ["npm", "ci", "--ignore-scripts", "--silent"]);
+    await runIsolated({}, tools, ["npm", "ci", "--ignore-scripts", "--silent"]);
     const registry = await startRegistry(tools, join(folder, "registry"));
     try {
       say("packing");
@@ -63,17 +72,17 @@ async function execute(scene: Scene, say: DryRunOptions["say"]): Promise<readonl
   };
   await story("publish another tarball", () => publishAltered(npm, build));
   await story("publish to nightly, twice", () => publishTwice(npm, build));
-  await story("promote nightly to next", () => playPromotion(npm, build, "nightly", "next"));
+  await story("promote nightly to next", () => runPromotion(npm, build, "nightly", "next"));
   for (const one of build.packages) {
     say(`look at ${one.name}`);
     checks.push(...(await lookAt(scene, one)));
   }
   await story("install under an old Node", () => installUnderOldNode(folder, npm));
-  await story("example backend", () => playExampleBackend(root, folder, npm));
+  await story("example backend", () => runExampleBackend(root, folder, npm));
   const user = await install(folder, npm, ["@turnout/cli@next"]);
   await story("demo on loopback", () => runDemoOf(user, true));
   if (process.getuid?.() === 0) await story("demo in namespaces", () => runDemoOf(user, false));
-  await story("promote next to stable", () => playPromotion(npm, build, "next", "stable"));
+  await story("promote next to stable", () => runPromotion(npm, build, "next", "stable"));
   return checks;
 }
 
@@ -98,13 +107,13 @@ async function mustRefuse(what: Promise<unknown>, words: string): Promise<void> 
 async function publishTwice(npm: NpmSettings, build: Build): Promise<string> {
   await publish(npm, build, "nightly");
   const again = await publish(npm, build, "nightly");
-  const strangers = again.filter((line) => !line.includes("was there"));
-  if (strangers.length > 0) throw new Error(`published a second time: ${strangers.join(", ")}`);
+  const unowned = again.filter((line) => !line.includes("was there"));
+  if (unowned.length > 0) throw new Error(`published a second time: ${unowned.join(", ")}`);
   return `${again.length} published`;
 }
 
 /** A build goes from channel to channel as it is; one of other contents, and one that the channel does not hold, don't. */
-async function playPromotion(npm: NpmSettings, build: Build, from: Channel, to: Channel): Promise<string> {
+async function runPromotion(npm: NpmSettings, build: Build, from: Channel, to: Channel): Promise<string> {
   const other = (change: Partial<Packed>): Build => ({ ...build, packages: build.packages.map((one) => ({ ...one, ...change })) });
   for (const wrong of [other({ integrity: OTHER_INTEGRITY }), other({ version: "0.0.1" })])
     await mustRefuse(promote(npm, wrong, from, to), "nothing was moved");
@@ -123,7 +132,7 @@ async function lookAt({ root, folder, tools, npm, build }: Scene, one: Packed): 
     const home = join(project.folder, "node_modules", name);
     const contents = await readContents(home);
     const { manifest } = contents;
-    const { standalone, withPeers } = splitDoors(manifest);
+    const { standalone, withPeers } = splitEntryPoints(manifest);
     const all = await installed(project);
     const bytes = await installedBytes(project);
     const checks = [
@@ -145,19 +154,19 @@ async function lookAt({ root, folder, tools, npm, build }: Scene, one: Packed): 
         await look(name, "exports", () => lint(tools, npm, home)),
         await look(name, "types", () => checkTypes(root, project, standalone)),
         await look(name, "import", async () => {
-          const doors = await importDoors(project, standalone);
-          return { problems: doors.filter(({ names }) => names === 0).map(({ door }) => `${door} exports nothing`) };
+          const entryPoints = await importEntryPoints(project, standalone);
+          return { problems: entryPoints.filter(({ names }) => names === 0).map(({ entryPoint }) => `${entryPoint} exports nothing`) };
         }),
       );
     }
     if (manifest.bin !== undefined) checks.push(await look(name, "commands", () => runCommands(project, { ...manifest, version })));
     if (withPeers.length > 0) {
       const peers = Object.keys(manifest.peerDependencies ?? {}).map((peer) => `${peer}@next`);
-      await runAlone(npm, project.folder, ["npm", "install", "--silent", ...peers]);
+      await runIsolated(npm, project.folder, ["npm", "install", "--silent", ...peers]);
       checks.push(
         await look(name, "doors for tests", async () => {
           await checkTypes(root, project, withPeers);
-          await importDoors(project, withPeers);
+          await importEntryPoints(project, withPeers);
         }),
       );
     }
@@ -168,7 +177,7 @@ async function lookAt({ root, folder, tools, npm, build }: Scene, one: Packed): 
 }
 
 async function lint(tools: string, npm: NpmSettings, home: string): Promise<void> {
-  await runAlone(npm, home, [
+  await runIsolated(npm, home, [
     process.execPath,
     join(tools, "node_modules", "publint", "src", "cli.js"),
     "run",

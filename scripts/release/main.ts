@@ -19,7 +19,7 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 async function execute(command: ReleaseCommand): Promise<boolean> {
   switch (command.action) {
     case "dry-run":
-      return await playDryRun(command.build);
+      return await runDryRun(command.build);
     case "version":
       say(`@turnout/cli and the chart are ${await raiseVersions(ROOT, command.snapshot)}`);
       return true;
@@ -39,7 +39,7 @@ async function execute(command: ReleaseCommand): Promise<boolean> {
   }
 }
 
-async function playDryRun(folder: string | undefined): Promise<boolean> {
+async function runDryRun(folder: string | undefined): Promise<boolean> {
   const checks = await dryRun({ root: ROOT, say, build: folder === undefined ? undefined : await readBuild(resolve(folder)) });
   say(`\n${tableText(checks)}`);
   const failed = checks.filter(({ problems }) => problems.length > 0);

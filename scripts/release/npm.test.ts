@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { npmSettingsOf, runAlone } from "./npm.ts";
+import { npmSettingsOf, runIsolated } from "./npm.ts";
 
 let folder = "";
 beforeEach(async () => {
@@ -14,7 +14,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 
 it("npm gets the configuration and the provenance that a workflow asked for", async () => {
   const settings = npmSettingsOf({ NPM_CONFIG_USERCONFIG: "/runner/.npmrc", NPM_CONFIG_PROVENANCE: "true" });
-  expect(await runAlone({ ...settings, nodeFolder: folder }, folder, ["npm"])).toBe(
+  expect(await runIsolated({ ...settings, nodeFolder: folder }, folder, ["npm"])).toBe(
     "npm_config_provenance=true\nnpm_config_userconfig=/runner/.npmrc\n",
   );
 });
@@ -22,7 +22,7 @@ it("npm gets the configuration and the provenance that a workflow asked for", as
 it("npm gets nothing where nothing was asked for, whatever npm told this process", async () => {
   process.env["npm_config_test_of_turnout"] = "1";
   try {
-    expect(await runAlone({ ...npmSettingsOf({}), nodeFolder: folder }, folder, ["sh", "-c", "npm || true"])).toBe("");
+    expect(await runIsolated({ ...npmSettingsOf({}), nodeFolder: folder }, folder, ["sh", "-c", "npm || true"])).toBe("");
   } finally {
     delete process.env["npm_config_test_of_turnout"];
   }

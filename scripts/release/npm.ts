@@ -21,7 +21,7 @@ export function npmSettingsOf(env: NodeJS.ProcessEnv): NpmSettings {
 }
 
 /** Run a command as somebody would in a project of their own: configured by nobody, without the programs of the checkout. */
-export async function runAlone(settings: NpmSettings, cwd: string, command: readonly string[]): Promise<string> {
+export async function runIsolated(settings: NpmSettings, cwd: string, command: readonly string[]): Promise<string> {
   const inherited = Object.entries(process.env).filter(([name]) => !name.toLowerCase().startsWith("npm_"));
   const path = (process.env["PATH"] ?? "").split(":").filter((folder) => !folder.includes("node_modules"));
   const env = {

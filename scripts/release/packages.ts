@@ -45,6 +45,6 @@ export function inPublishOrder<T extends Manifest>(packages: readonly T[]): read
 }
 
 /** What can be imported of a package, e.g. `@turnout/core/testing`. */
-export function doorsOf({ name, exports = {} }: Manifest): readonly string[] {
-  return Object.keys(exports).map((door) => join(name, door));
+export function entryPointsOf({ name, exports = {} }: Manifest): readonly string[] {
+  return Object.keys(exports).map((entryPoint) => join(name, entryPoint));
 }

@@ -1,8 +1,8 @@
 import { mkdir, mkdtemp, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isAllowed } from "./licences.ts";
-import { runAlone, type NpmSettings } from "./npm.ts";
-import { doorsOf, type Manifest } from "./packages.ts";
+import { runIsolated, type NpmSettings } from "./npm.ts";
+import { entryPointsOf, type Manifest } from "./packages.ts";
 
 /** A project that holds nothing but what was installed into it. */
 export interface Project {
@@ -22,7 +22,7 @@ export async function install(parent: string, npm: NpmSettings, what: readonly s
   await mkdir(parent, { recursive: true });
   const folder = await mkdtemp(join(parent, "project-"));
   await writeFile(join(folder, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }));
-  await runAlone(npm, folder, ["npm", "install", "--silent", "--no-audit", "--no-fund", ...what]);
+  await runIsolated(npm, folder, ["npm", "install", "--silent", "--no-audit", "--no-fund", ...what]);
   return { folder, npm };
 }
 
@@ -54,20 +54,24 @@ export async function installedBytes({ folder }: Project): Promise<number> {
 }
 
 /** Import every door in one process; the doors with what each exports. @throws {Error} when one can't be imported. */
-export async function importDoors({ folder, npm }: Project, doors: readonly string[]): Promise<readonly { door: string; names: number }[]> {
+export async function importEntryPoints(
+  { folder, npm }: Project,
+  entryPoints: readonly string[],
+): Promise<readonly { entryPoint: string; names: number }[]> {
   const script = `const seen = [];
-for (const door of ${JSON.stringify(doors)}) seen.push({ door, names: Object.keys(await import(door)).length });
+for (const door of ${JSON.stringify(entryPoints)}) seen.push({ door, names: Object.keys(await import(door)).length });
 process.stdout.write(JSON.stringify(seen), () => process.exit());`;
-  return JSON.parse(await runAlone(npm, folder, [process.execPath, "--input-type=module", "-e", script])) as {
-    door: string;
+  return JSON.parse(await runIsolated(npm, folder, [process.execPath, "--input-type=module", "-e", script])) as {
+    entryPoint: string;
     names: number;
   }[];
 }
 
 /** Let the compiler read every door's types, those of dependencies too. @throws {Error} with what it says. */
-export async function checkTypes(root: string, { folder, npm }: Project, doors: readonly string[]): Promise<void> {
-  const lines = doors.map(
-    (door, index) => `import * as door${index} from ${JSON.stringify(door)};\nexport const names${index}: object = door${index};\n`,
+export async function checkTypes(root: string, { folder, npm }: Project, entryPoints: readonly string[]): Promise<void> {
+  const lines = entryPoints.map(
+    (entryPoint, index) =>
+      `import * as door${index} from ${JSON.stringify(entryPoint)};\nexport const names${index}: object = door${index};\n`,
   );
   await writeFile(join(folder, "doors.ts"), lines.join(""));
   const compilerOptions = {
@@ -80,21 +84,24 @@ export async function checkTypes(root: string, { folder, npm }: Project, doors: 
     typeRoots: [join(root, "node_modules", "@types")],
   };
   await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["doors.ts"] }));
-  await runAlone(npm, folder, [join(root, "node_modules", ".bin", "tsc"), "-p", "."]);
+  await runIsolated(npm, folder, [join(root, "node_modules", ".bin", "tsc"), "-p", "."]);
 }
 
 /** Let each command of a package say its version. @throws {Error} for one that can't. */
 export async function runCommands({ folder, npm }: Project, { bin = {}, version }: Manifest): Promise<void> {
   for (const name of Object.keys(bin)) {
-    const said = await runAlone(npm, folder, [join(folder, "node_modules", ".bin", name), "--version"]);
+    const said = await runIsolated(npm, folder, [join(folder, "node_modules", ".bin", name), "--version"]);
     if (said !== `${version}\n`) throw new Error(`${name} --version says ${said}`);
   }
 }
 
 /** The doors that can be opened without a package's optional peers, and the others. */
-export function splitDoors(manifest: Manifest): { readonly standalone: readonly string[]; readonly withPeers: readonly string[] } {
-  const doors = doorsOf(manifest);
+export function splitEntryPoints(manifest: Manifest): { readonly standalone: readonly string[]; readonly withPeers: readonly string[] } {
+  const entryPoints = entryPointsOf(manifest);
   const hasPeers = Object.keys(manifest.peerDependencies ?? {}).length > 0;
-  const isForTests = (door: string): boolean => /\/testing(?:\/|$)/.test(door);
-  return { standalone: doors.filter((door) => !hasPeers || !isForTests(door)), withPeers: hasPeers ? doors.filter(isForTests) : [] };
+  const isForTests = (entryPoint: string): boolean => /\/testing(?:\/|$)/.test(entryPoint);
+  return {
+    standalone: entryPoints.filter((entryPoint) => !hasPeers || !isForTests(entryPoint)),
+    withPeers: hasPeers ? entryPoints.filter(isForTests) : [],
+  };
 }

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { runAlone } from "./npm.ts";
+import { runIsolated } from "./npm.ts";
 import type { Manifest } from "./packages.ts";
 
 const CHART = "deploy/kubernetes/chart/Chart.yaml";
@@ -13,11 +13,11 @@ const CHART = "deploy/kubernetes/chart/Chart.yaml";
  */
 export async function raiseVersions(root: string, snapshot: string | undefined): Promise<string> {
   const changesets = join(root, "node_modules", "@changesets", "cli", "bin.js");
-  await runAlone({}, root, [process.execPath, changesets, "version", ...(snapshot === undefined ? [] : ["--snapshot", snapshot])]);
+  await runIsolated({}, root, [process.execPath, changesets, "version", ...(snapshot === undefined ? [] : ["--snapshot", snapshot])]);
   const { version } = JSON.parse(await readFile(join(root, "packages", "cli", "package.json"), "utf8")) as Manifest;
   await writeFile(join(root, CHART), chartWithVersion(await readFile(join(root, CHART), "utf8"), version));
   // Nothing is installed that was not there: the lock file has the packages' own versions.
-  await runAlone({}, root, ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund"]);
+  await runIsolated({}, root, ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund"]);
   return version;
 }
 

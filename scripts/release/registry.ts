@@ -4,7 +4,7 @@ import { mkdir, open, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { runAlone } from "./npm.ts";
+import { runIsolated } from "./npm.ts";
 
 const STARTS_WITHIN_MS = 60_000;
 
@@ -23,7 +23,7 @@ export interface Registry {
 export async function startRegistry(tools: string, folder: string): Promise<Registry> {
   await mkdir(folder, { recursive: true });
   const port = await freePort();
-  const uplink = (await runAlone({}, folder, ["npm", "config", "get", "registry"])).trim();
+  const uplink = (await runIsolated({}, folder, ["npm", "config", "get", "registry"])).trim();
   await writeFile(join(folder, "config.yaml"), configText(folder, uplink));
   const log = await open(join(folder, "log"), "w");
   const program = join(tools, "node_modules", "verdaccio", "bin", "verdaccio");

@@ -65,9 +65,9 @@ export function renderMarkdown(text: string, links: LinkMap): Rendered {
       image({ href, text: alternative }) {
         const size = links.imageSize(href);
         // Its room is kept before it is loaded: who follows a link to a place below it stays there.
-        const room = size === undefined ? "" : ` width="${size.width}" height="${size.height}"`;
+        const space = size === undefined ? "" : ` width="${size.width}" height="${size.height}"`;
         // On a phone it is scrolled, not shrunk: its text has to be read.
-        return `<span class="plot" tabindex="0"><img src="${escape(links.hrefOf(href) ?? href)}" alt="${escape(alternative)}"${room} loading="lazy" /></span>`;
+        return `<span class="plot" tabindex="0"><img src="${escape(links.hrefOf(href) ?? href)}" alt="${escape(alternative)}"${space} loading="lazy" /></span>`;
       },
       text(token) {
         if ("tokens" in token && token.tokens !== undefined) return this.parser.parseInline(token.tokens);

@@ -35,8 +35,8 @@ function statusHtml(rule: string, status: RuleStatus, isPlayed: boolean): string
     return word === undefined ? [] : [backendHtml(escape(backend), word)];
   });
   if (parts.length === 0) return '<div class="rule-status quiet">no packet shows it: see its tests</div>';
-  const door = isPlayed ? ` <a href="${MADE.playground}?rule=${rule}">try it</a>` : "";
-  return `<div class="rule-status">${parts.join(" ")}${door}</div>`;
+  const entryPoint = isPlayed ? ` <a href="${MADE.playground}?rule=${rule}">try it</a>` : "";
+  return `<div class="rule-status">${parts.join(" ")}${entryPoint}</div>`;
 }
 
 function backendHtml(backend: string, word: string): string {

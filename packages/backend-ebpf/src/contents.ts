@@ -28,14 +28,14 @@ export const DIGESTED: readonly { readonly names: readonly WrittenMap[]; readonl
 export async function readContents(
   { open }: Pick<PinnedMaps, "open">,
   names: readonly WrittenMap[],
-  room: ElementSpace,
+  space: ElementSpace,
 ): Promise<Fingerprints> {
   const fingerprints = new Map<string, string>();
   for (const name of names) {
     const map = open?.maps.get(name);
     if (map === undefined) continue;
     const sums = new Int32Array(PARTS);
-    for await (const { count, keys, values } of map.read(room)) {
+    for await (const { count, keys, values } of map.read(space)) {
       const [keyWords, valueWords] = [wordsOf(keys), wordsOf(values)];
       const [keyLength, valueLength] = [keyWords.length / count, valueWords.length / count];
       for (let at = 0; at < count; at += 1) {

@@ -177,7 +177,7 @@ const fixture: fc.Arbitrary<ServiceFixture> = fc
 
 const step = fc.record({
   fixtures: fc.uniqueArray(fixture, { selector: ({ number }) => number, maxLength: 5 }),
-  room: fc.integer({ min: 4, max: 40 }),
+  space: fc.integer({ min: 4, max: 40 }),
   services: fc.integer({ min: 4, max: 18 }),
   ranges: fc.integer({ min: 0, max: 6 }),
   lifetime: fc.option(fc.nat({ max: 40 }), { nil: undefined }),
@@ -189,15 +189,15 @@ describe("whatever happens", () => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom<IPFamily>("IPv4", "IPv6"), fc.array(step, { minLength: 1, maxLength: 6 }), async (family, steps) => {
         const history = new History(family);
-        for (const { fixtures, room, services, ranges, lifetime, which } of steps) {
-          history.map("endpoints").room = room;
-          history.map("services").room = services;
-          history.map("source_ranges").room = ranges;
+        for (const { fixtures, space, services, ranges, lifetime, which } of steps) {
+          history.map("endpoints").space = space;
+          history.map("services").space = services;
+          history.map("source_ranges").space = ranges;
           if (lifetime !== undefined) history.map(which).lifetime = lifetime;
           if (!(await history.sync(fixtures))) history.restart();
         }
         const last = steps.at(-1)?.fixtures ?? [];
-        for (const name of ["endpoints", "services", "source_ranges"]) history.map(name).room = 1_000_000;
+        for (const name of ["endpoints", "services", "source_ranges"]) history.map(name).space = 1_000_000;
         for (const map of history.maps.values()) map.lifetime = Number.POSITIVE_INFINITY;
         expect([await history.sync(last), history.failed]).toEqual([true, []]);
         const fresh = new History(family);

@@ -45,8 +45,8 @@ export class Watches {
     const beforeReporting = (): Promise<void> => this.#often.look();
     this.#places = new FingerprintWatch({ clock, look: () => readPlaces(sources), share: PLACES_SHARE, beforeReporting });
     this.#contents = DIGESTED.map(({ names, share }) => {
-      const room = new ElementSpace();
-      return new FingerprintWatch({ clock, look: () => readContents(maps, names, room), isExpensive: true, share, beforeReporting });
+      const space = new ElementSpace();
+      return new FingerprintWatch({ clock, look: () => readContents(maps, names, space), isExpensive: true, share, beforeReporting });
     });
   }
 

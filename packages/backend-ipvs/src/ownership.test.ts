@@ -69,7 +69,7 @@ it("a kube-proxy in ipvs mode that comes after Turnout can make its sets", async
 it("a set has more room than kube-proxy's from the start when there are more entries", () => {
   const lines = [65_536, 65_537].map((entries) => makeSetLine(setObject("KUBE-LOOP-BACK", "IPv6"), entries, "IPv6"));
   expect(lines).toEqual(
-    [65_536, 1_048_576].map((room) => `create ${setName("KUBE-LOOP-BACK", "IPv6")} hash:ip,port,ip family inet6 maxelem ${room}`),
+    [65_536, 1_048_576].map((space) => `create ${setName("KUBE-LOOP-BACK", "IPv6")} hash:ip,port,ip family inet6 maxelem ${space}`),
   );
 });
 

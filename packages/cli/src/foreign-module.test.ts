@@ -14,8 +14,8 @@ test.each<[string, unknown, string, string | undefined]>([
   ["a condition nobody here meets", { ".": { browser: "./b.js" } }, ".", undefined],
   ["the first that is met", { ".": { default: "./d.js", import: "./a.js" } }, ".", "./d.js"],
   ["no exports", undefined, ".", undefined],
-])("importEntryPoint: %s", (_name, exports, door, expected) => {
-  expect(importEntryPoint(exports, door)).toBe(expected);
+])("importEntryPoint: %s", (_name, exports, entryPoint, expected) => {
+  expect(importEntryPoint(exports, entryPoint)).toBe(expected);
 });
 
 describe("importExternal", () => {

@@ -45,17 +45,17 @@ export async function importExternal({ spec, object, hint }: ExternalModule, wor
 function pathFile(path: string): string {
   const isDirectory = statSync(path, { throwIfNoEntry: false })?.isDirectory();
   if (isDirectory === false) return path;
-  const [home, door] = existsSync(join(path, "package.json")) ? [path, "."] : [dirname(path), `./${basename(path)}`];
-  const file = entryPointOf(home, door);
+  const [home, entryPoint] = existsSync(join(path, "package.json")) ? [path, "."] : [dirname(path), `./${basename(path)}`];
+  const file = entryPointOf(home, entryPoint);
   if (file !== undefined) return file;
   if (isDirectory !== true) return path;
   throw new ProxyError("invalid_object", "it is a directory, and no package.json says which file is meant", { object: path });
 }
 
-function entryPointOf(home: string, door: string): string | undefined {
+function entryPointOf(home: string, entryPoint: string): string | undefined {
   if (!existsSync(join(home, "package.json"))) return undefined;
   const { exports, main } = JSON.parse(readFileSync(join(home, "package.json"), "utf8")) as { exports?: unknown; main?: unknown };
-  const file = importEntryPoint(exports ?? main, door);
+  const file = importEntryPoint(exports ?? main, entryPoint);
   return file === undefined ? undefined : join(home, file);
 }
 
@@ -79,9 +79,9 @@ function packageFile(spec: string, workingDirectory: string): string {
 const CONDITIONS: ReadonlySet<string> = new Set(["node", "import", "module-sync", "default"]);
 
 /** Find a door among a package.json's `exports` as `import` would; patterns with `*` are not looked into. Pure. */
-export function importEntryPoint(exports: unknown, door: string): string | undefined {
-  if (isRecord(exports) && Object.keys(exports).some((key) => key.startsWith("."))) return importTarget(exports[door]);
-  return door === "." ? importTarget(exports) : undefined;
+export function importEntryPoint(exports: unknown, entryPoint: string): string | undefined {
+  if (isRecord(exports) && Object.keys(exports).some((key) => key.startsWith("."))) return importTarget(exports[entryPoint]);
+  return entryPoint === "." ? importTarget(exports) : undefined;
 }
 
 function importTarget(target: unknown): string | undefined {

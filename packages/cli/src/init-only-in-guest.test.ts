@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import { runInGuest } from "@turnout/house/guest";
+import { runInVm } from "@turnout/house/guest";
 import { needs } from "@turnout/house/needs";
 import { describe, expect, it } from "vitest";
 
@@ -20,7 +20,7 @@ describe("--init-only on a machine that has not loaded conntrack", { ...needs("u
       ${INIT}; echo "with it: $? $(cat ${MAX})"
       mount --bind /proc/sys /proc/sys; mount -o remount,bind,ro /proc/sys
       ${INIT} --conntrack-udp-timeout 77s; echo "more, read-only: $?"`;
-    const { stdout, stderr } = await runInGuest({ modules: ["nfnetlink"], command: ["/bin/sh", "-c", script] });
+    const { stdout, stderr } = await runInVm({ modules: ["nfnetlink"], command: ["/bin/sh", "-c", script] });
     expect(stdout.trim().split(/ *\n/)).toEqual(["conntrack at first:", "without a module: 1", "with it: 0 524288", "more, read-only: 1"]);
     expect(stderr).toMatch(
       /\[host_unsupported\] host settings can't be set: net.netfilter.nf_conntrack_max=524288, .*\(ENOENT\): .*nf_conntrack is not loaded/,

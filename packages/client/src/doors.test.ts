@@ -16,7 +16,7 @@ interface Loaded {
   /** Packages that are not this one, in order. */
   readonly packages: readonly string[];
   /** Folders below this package's `src`, in order. */
-  readonly rooms: readonly string[];
+  readonly layers: readonly string[];
 }
 
 /** What a process loads that imports these, from the sources. */
@@ -26,28 +26,28 @@ async function loadedBy(...names: readonly string[]): Promise<Loaded> {
   const urls = JSON.parse(stdout) as readonly string[];
   const found = (pattern: RegExp): readonly string[] => [...new Set(urls.flatMap((url) => pattern.exec(url)?.[1] ?? []))].toSorted();
   const core = found(/\/packages\/(core)\/src\//);
-  return { packages: [...core, ...found(/\/node_modules\/((?:@[^/]+\/)?[^/]+)/)], rooms: found(/\/packages\/client\/src\/([^/]+)\//) };
+  return { packages: [...core, ...found(/\/node_modules\/((?:@[^/]+\/)?[^/]+)/)], layers: found(/\/packages\/client\/src\/([^/]+)\//) };
 }
 
 /** What a daemon needs, and nobody who only follows the node-state API. */
 const OF_DAEMONS = ["pino", "prom-client", "yaml"];
 
 test("the door of those who follow the node-state API loads no package but core, and no daemon", async () => {
-  expect(await loadedBy("@turnout/client")).toEqual({ packages: ["core"], rooms: ["api", "process"] });
+  expect(await loadedBy("@turnout/client")).toEqual({ packages: ["core"], layers: ["api", "process"] });
 });
 
 test("neither does anything that it loads later: every file of the API, and the protocol, is without daemon and its libraries", async () => {
   const files = readdirSync(`${PACKAGE}src/api`, { recursive: true, encoding: "utf8" })
     .filter((path) => path.endsWith(".ts") && !path.endsWith(".test.ts"))
     .map((path) => `${PACKAGE}src/api/${path}`);
-  const { packages, rooms } = await loadedBy("@turnout/client/protocol", ...files);
-  expect(rooms).toEqual(["api", "gen", "process"]);
+  const { packages, layers } = await loadedBy("@turnout/client/protocol", ...files);
+  expect(layers).toEqual(["api", "gen", "process"]);
   expect(packages).toEqual(["core", "@bufbuild/protobuf"]);
 });
 
 test("the door of backend processes loads what they need, and gRPC only when a node-state server is asked", async () => {
-  const { packages, rooms } = await loadedBy("@turnout/client/daemon");
-  expect(rooms).toEqual(["api", "daemon", "process", "sockets"]);
+  const { packages, layers } = await loadedBy("@turnout/client/daemon");
+  expect(layers).toEqual(["api", "daemon", "process", "sockets"]);
   expect(packages).toEqual(expect.arrayContaining(OF_DAEMONS));
   expect(packages.filter((name) => name.startsWith("@grpc") || name.startsWith("@bufbuild"))).toEqual([]);
 });

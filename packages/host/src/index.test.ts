@@ -3,8 +3,8 @@ import { posix } from "node:path";
 import { expect, it } from "vitest";
 
 /** Files that a door loads at run time, relative to `src`. */
-function loadedBy(door: string): readonly string[] {
-  const loaded = new Set([door]);
+function loadedBy(entryPoint: string): readonly string[] {
+  const loaded = new Set([entryPoint]);
   // A set hands out what is added to it meanwhile.
   for (const file of loaded) {
     const text = readFileSync(new URL(file, import.meta.url), "utf8");
@@ -19,8 +19,8 @@ it.each([
   ["iptables/index.ts", /^(?:nft|netlink|testing)\//],
   ["nft/index.ts", /^(?:iptables|netlink|testing)\//],
   ["testing/index.ts", /^(?:testing\/)?(?:iptables|nft)\//],
-])("%s loads nothing of tools that its importer may do without", (door, others) => {
-  const loaded = loadedBy(door);
+])("%s loads nothing of tools that its importer may do without", (entryPoint, others) => {
+  const loaded = loadedBy(entryPoint);
   expect(loaded.length).toBeGreaterThan(3);
   expect(loaded.filter((file) => others.test(file))).toEqual([]);
 });

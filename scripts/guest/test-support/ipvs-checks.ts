@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import type { GuestChecks } from "../checks.ts";
+import type { VmChecks } from "../checks.ts";
 
 function run(file: string, ...args: readonly string[]): string {
   const { status, stdout, stderr } = spawnSync(file, args, { encoding: "utf8" });
@@ -10,7 +10,7 @@ function run(file: string, ...args: readonly string[]): string {
 }
 
 /** What the guest must be good for; played in one guest by ipvs-guest.ts. */
-export const IPVS_CHECKS: GuestChecks = {
+export const IPVS_CHECKS: VmChecks = {
   "has IPVS on the address of a dummy device": () => {
     run("ip", "link", "add", "kube-ipvs0", "type", "dummy");
     run("ip", "address", "add", "10.96.0.1/32", "dev", "kube-ipvs0");

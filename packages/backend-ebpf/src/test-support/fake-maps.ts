@@ -18,7 +18,7 @@ export class FakeMap implements WritableMap {
   /** Called after each call. */
   onCall: () => void = () => undefined;
   /** How many elements it takes. */
-  room: number;
+  space: number;
   /** After how many elements that are written or deleted the process ends. */
   lifetime: number = Number.POSITIVE_INFINITY;
 
@@ -30,7 +30,7 @@ export class FakeMap implements WritableMap {
   ) {
     this.info = { id: 1, name: "fake", type: "hash", keySize, valueSize, maxEntries, flags: 0 };
     this.valueBytes = valueSize * cpus;
-    this.room = maxEntries;
+    this.space = maxEntries;
   }
 
   updateMany({ count, keys, values }: Elements): Promise<BatchOutcome> {
@@ -38,7 +38,7 @@ export class FakeMap implements WritableMap {
     for (let done = 0; done < count; done += 1) {
       this.#live();
       const key = keys.toString("hex", done * this.info.keySize, (done + 1) * this.info.keySize);
-      if (!this.elements.has(key) && this.elements.size >= this.room)
+      if (!this.elements.has(key) && this.elements.size >= this.space)
         return this.#called({ done, refused: new ProxyError("limit_reached", "a BPF map is full", { object: "map fake" }) });
       this.elements.set(key, values.toString("hex", done * this.valueBytes, (done + 1) * this.valueBytes));
     }

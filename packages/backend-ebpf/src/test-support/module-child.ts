@@ -220,8 +220,8 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const daemon = await Daemon.start({ cgroup, objectFile, families: ["IPv4"] });
     const served: ServiceFixture = { ...PLAIN, remote: 0, spec: { type: "NodePort", nodePort: 30_001 } };
     await daemon.want([served]);
-    const room = map("node_addresses").info.maxEntries;
-    const input = Array.from({ length: room + 10 }, (_, n) => `addr add 10.200.${n >> 8}.${n & 255}/32 dev lo`).join("\n");
+    const space = map("node_addresses").info.maxEntries;
+    const input = Array.from({ length: space + 10 }, (_, n) => `addr add 10.200.${n >> 8}.${n & 255}/32 dev lo`).join("\n");
     execFileSync("ip", ["-batch", "-"], { input });
     for (let left = 100; left > 0 && daemon.failures.length === 0; left -= 1) await sleep(50);
     await daemon.want([served, { name: "next", number: 5, local: 1 }]);

@@ -82,20 +82,20 @@ export class FakeSockets implements Sockets {
 
   /** Have a client connect; undefined: nobody listens there. */
   client(from: SocketAddress, at: SocketAddress): FakeClient | undefined {
-    const door = this.#tcp.get(hostPort(at.ip, at.port));
-    if (door === undefined) return undefined;
+    const entryPoint = this.#tcp.get(hostPort(at.ip, at.port));
+    if (entryPoint === undefined) return undefined;
     const client = new Client(from, at);
-    this.#during(client, () => door.onClient(client));
+    this.#during(client, () => entryPoint.onClient(client));
     return client;
   }
 
   /** Send a datagram: the endpoint it led to, `silence`, `refused`, or undefined when nobody listens there. */
   datagram(from: SocketAddress, at: SocketAddress, data: Uint8Array = new Uint8Array(1)): Flow | "silence" | "refused" | undefined {
-    const door = this.#udp.get(hostPort(at.ip, at.port));
-    if (door === undefined) return undefined;
-    if (door.isRefusing) return "refused";
+    const entryPoint = this.#udp.get(hostPort(at.ip, at.port));
+    if (entryPoint === undefined) return undefined;
+    if (entryPoint.isRefusing) return "refused";
     this.#sentTo = undefined;
-    door.onDatagram(data, from);
+    entryPoint.onDatagram(data, from);
     return this.#sentTo ?? "silence";
   }
 
@@ -121,14 +121,14 @@ export class FakeSockets implements Sockets {
   }
 
   bind(at: SocketAddress, onDatagram: UdpListener["onDatagram"], onFailure: (error: Error) => void): DatagramPort {
-    const door: UdpListener = { at, onDatagram, onFailure, isRefusing: false };
+    const entryPoint: UdpListener = { at, onDatagram, onFailure, isRefusing: false };
     return {
-      ...this.#open(this.#udp, at, door),
+      ...this.#open(this.#udp, at, entryPoint),
       send: (_, to) => {
         for (const flow of this.#flows) if (flow.lastTo === undefined) flow.lastTo = to;
       },
       setRefusing: (isRefusing) => {
-        door.isRefusing = isRefusing;
+        entryPoint.isRefusing = isRefusing;
         return Promise.resolve();
       },
     };
@@ -149,16 +149,16 @@ export class FakeSockets implements Sockets {
     };
   }
 
-  #open<D extends { readonly at: SocketAddress }>(doors: Map<string, D>, at: SocketAddress, door: D): Listening {
+  #open<D extends { readonly at: SocketAddress }>(entryPoints: Map<string, D>, at: SocketAddress, entryPoint: D): Listening {
     const key = hostPort(at.ip, at.port);
     const fault = this.#consumeFault(at.ip);
-    const code = fault === "before" ? "ENOBUFS" : doors.has(key) ? "EADDRINUSE" : this.#isLocal(at.ip) ? undefined : "EADDRNOTAVAIL";
-    if (code === undefined) doors.set(key, door);
+    const code = fault === "before" ? "ENOBUFS" : entryPoints.has(key) ? "EADDRINUSE" : this.#isLocal(at.ip) ? undefined : "EADDRNOTAVAIL";
+    if (code === undefined) entryPoints.set(key, entryPoint);
     const failure = code ?? (fault === "after" ? "ENOBUFS" : undefined);
     return {
       opened:
         failure === undefined ? Promise.resolve() : Promise.reject(Object.assign(new Error(`listen ${failure} ${key}`), { code: failure })),
-      close: () => void (doors.get(key) === door && doors.delete(key)),
+      close: () => void (entryPoints.get(key) === entryPoint && entryPoints.delete(key)),
     };
   }
 

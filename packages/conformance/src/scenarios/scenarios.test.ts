@@ -48,7 +48,7 @@ function disagreements({ settings, hostAddresses, families, protocols, steps }: 
   for (const raw of STAGE_OBJECTS) objects.put(raw);
   return steps.flatMap(({ say, put = [], remove = [], probes = [] }) => {
     for (const raw of put) objects.put(raw);
-    const strangers = remove.filter(({ kind, namespace, name }) => !objects.remove(`${kind} ${namespace}/${name}`));
+    const unowned = remove.filter(({ kind, namespace, name }) => !objects.remove(`${kind} ${namespace}/${name}`));
     const world: OracleWorld = {
       objects: objects.list,
       nodeName: STAGE_NODE,
@@ -74,7 +74,7 @@ function disagreements({ settings, hostAddresses, families, protocols, steps }: 
         }),
       ),
     );
-    return [...wrong, ...strangers.map(({ kind, name }) => `${say}: there is no ${kind} ${name} to remove`)];
+    return [...wrong, ...unowned.map(({ kind, name }) => `${say}: there is no ${kind} ${name} to remove`)];
   });
 }
 

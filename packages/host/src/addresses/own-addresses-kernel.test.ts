@@ -1,4 +1,4 @@
-import { jsonFromGuest, nodeCommand } from "@turnout/house/guest";
+import { jsonFromVm, nodeCommand } from "@turnout/house/guest";
 import { needs } from "@turnout/house/needs";
 import { beforeAll, describe, expect, it } from "vitest";
 
@@ -15,7 +15,7 @@ const STRICT = {
 describe("a device of a real kernel, with addresses of ours for IPVS", needs("uml", "ip"), () => {
   let results: Readonly<Record<string, unknown>>;
   beforeAll(async () => {
-    results = (await jsonFromGuest({ command: nodeCommand(script), modules: ["ipv6", "dummy", "veth"] })) as typeof results;
+    results = (await jsonFromVm({ command: nodeCommand(script), modules: ["ipv6", "dummy", "veth"] })) as typeof results;
   });
 
   it("gets what is sent to them, and nobody answers for them where ARP is strict", () => {

@@ -86,7 +86,7 @@ describe("reading", () => {
   });
 
   it("takes the same memory for each batch where it is given a room", async () => {
-    const room = new ElementSpace();
+    const space = new ElementSpace();
     const given = new Set<ArrayBufferLike>();
     const lookupBatch: Libbpf["lookupBatch"] = async (_fd, from, _to, keys, values, count) => {
       for (const { buffer } of [keys, values]) given.add(buffer);
@@ -94,7 +94,7 @@ describe("reading", () => {
       return from === undefined ? 0 : -errno("ENOENT");
     };
     for (let times = 0; times < 2; times += 1)
-      for await (const { count, keys, values } of readInBatches(target({ lookupBatch }), room))
+      for await (const { count, keys, values } of readInBatches(target({ lookupBatch }), space))
         expect([count, keys.length, values.length]).toEqual([3, 12, 6]);
     expect(given.size).toBe(2);
   });

@@ -85,14 +85,14 @@ export async function deleteInBatches({ lib, use, info }: BatchTarget, keys: Buf
 /** Read a map in batches, each in memory of its own, or all in the `room`. @throws {ProxyError} */
 export async function* readInBatches(
   { lib, use, info, valueBytes }: BatchTarget,
-  room?: ElementSpace,
+  space?: ElementSpace,
 ): AsyncGenerator<Elements, void, undefined> {
   // A hash remembers a bucket's number, other maps a key.
   const place = Math.max(4, info.keySize);
   let from: Buffer | undefined;
   for (let capacity = Math.min(BATCH, Math.max(1, info.maxEntries)); ;) {
     const to = Buffer.allocUnsafeSlow(place);
-    const { keys, values } = (room ?? new ElementSpace()).take(capacity * info.keySize, capacity * valueBytes);
+    const { keys, values } = (space ?? new ElementSpace()).take(capacity * info.keySize, capacity * valueBytes);
     const progress = Uint32Array.of(capacity);
     const [after, found] = [from, progress];
     const result = await use((fd) => lib.lookupBatch(fd, after, to, keys, values, found, undefined));

@@ -55,7 +55,7 @@ export interface BpfMap extends BpfHandle {
    * Edges: what others write or delete meanwhile may be in it or not; what nobody touches is in it once, in a trie or an array at least once.
    * @throws {ProxyError} `tool_failed`, e.g. EINTR of a trie that changes all the time: read it again.
    */
-  read(room?: ElementSpace): AsyncIterable<Elements>;
+  read(space?: ElementSpace): AsyncIterable<Elements>;
   /** How much of the kernel's memory it takes now; before Linux 6.4 what it may take at most. */
   memoryBytes(): number;
 }
@@ -106,8 +106,8 @@ export class KernelMap extends KernelHandle implements BpfMap {
     return deleteInBatches(this.#target(), keys);
   }
 
-  read(room?: ElementSpace): AsyncIterable<Elements> {
-    return readInBatches(this.#target(), room);
+  read(space?: ElementSpace): AsyncIterable<Elements> {
+    return readInBatches(this.#target(), space);
   }
 
   memoryBytes(): number {

@@ -23,10 +23,10 @@ FWM  00000007 rr
 /** Parts that aren't empty, with their digests, read in pieces of so many bytes. */
 function partsOf(text: string, family: "IPv4" | "IPv6" = "IPv4", pieceBytes: number = 10_000): Readonly<Record<number, number>> {
   const digest = new ContentChecksum(family);
-  const room = Buffer.alloc(20_000);
+  const space = Buffer.alloc(20_000);
   let kept = 0;
   for (let at = 0; at < text.length; at += pieceBytes)
-    kept = digest.take(room, kept + room.write(text.slice(at, at + pieceBytes), kept, "latin1"));
+    kept = digest.take(space, kept + space.write(text.slice(at, at + pieceBytes), kept, "latin1"));
   expect(kept).toBe(0);
   return Object.fromEntries([...digest.parts.entries()].filter(([, sum]) => sum !== 0));
 }

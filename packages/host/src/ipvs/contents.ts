@@ -28,12 +28,12 @@ export async function checksumIpvs(family: IPFamily, pagesMax: number = Number.P
   const file = openIfThere(PATH);
   if (file === undefined) return digest.parts;
   try {
-    const room = Buffer.allocUnsafe(SPACE_BYTES);
+    const space = Buffer.allocUnsafe(SPACE_BYTES);
     let kept = 0;
     for (let reads = 1; ; reads += 1) {
-      const length = readSync(file, room, kept, room.length - kept, null);
+      const length = readSync(file, space, kept, space.length - kept, null);
       if (length === 0 || reads > pagesMax) return digest.parts;
-      kept = digest.take(room, kept + length);
+      kept = digest.take(space, kept + length);
       if (reads % READS_MAX === 0) await others();
     }
   } finally {

@@ -1,4 +1,4 @@
-import { jsonFromGuest, nodeCommand } from "@turnout/house/guest";
+import { jsonFromVm, nodeCommand } from "@turnout/house/guest";
 import { needs } from "@turnout/house/needs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { partOf } from "./model/parts.ts";
@@ -12,7 +12,7 @@ const idle = { forward: "masquerade", activeConnections: 0, inactiveConnections:
 describe("IPVS of a real kernel", needs("uml", "ipvsadm", "ip", "setpriv"), () => {
   let results: Readonly<Record<string, unknown>>;
   beforeAll(async () => {
-    results = (await jsonFromGuest({ command: nodeCommand(script, [String(SEED)]) })) as typeof results;
+    results = (await jsonFromVm({ command: nodeCommand(script, [String(SEED)]) })) as typeof results;
   });
 
   it("isn't there until its module is loaded, and then for those who may", () => {

@@ -104,7 +104,7 @@ class BatchWriter {
   }
 
   #element({ key, place, value, comment }: NftElementWrite, parts: readonly NftPartKind[]): void {
-    this.#room(ELEMENT_BYTES_MAX);
+    this.#space(ELEMENT_BYTES_MAX);
     const element = this.#open(LIST.element | NESTED);
     const keyed = this.#open(ELEMENT.key | NESTED);
     const keyBytes = this.#open(DATA.value);
@@ -203,7 +203,7 @@ class BatchWriter {
 
   /** Begin a message; gives where, for {@link BatchWriter.#close}. */
   #message(type: number, flags: number, family: number, resource: number, statement: NftElements | undefined): number {
-    this.#room(ELEMENT_BYTES_MAX);
+    this.#space(ELEMENT_BYTES_MAX);
     const start = this.#at;
     const sequence = this.#statements.push(statement) - 1;
     this.#view.setUint16(start + 4, type, true);
@@ -253,7 +253,7 @@ class BatchWriter {
     while (this.#at % 4 !== 0) this.#bytes[this.#at++] = 0;
   }
 
-  #room(bytes: number): void {
+  #space(bytes: number): void {
     if (this.#at + bytes <= this.#bytes.length) return;
     const larger = Buffer.allocUnsafeSlow(2 * this.#bytes.length + bytes);
     this.#bytes.copy(larger, 0, 0, this.#at);

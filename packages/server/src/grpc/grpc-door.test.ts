@@ -24,8 +24,8 @@ test("a list of messages arrives as so many messages, in order with others, and 
       await once(call, "close");
     },
   );
-  const door = openGrpcServer([service], SERVER_LIMITS);
-  const server = createServer(door.accept).listen(0, "127.0.0.1");
+  const entryPoint = openGrpcServer([service], SERVER_LIMITS);
+  const server = createServer(entryPoint.accept).listen(0, "127.0.0.1");
   await once(server, "listening");
   const client = new Client(`127.0.0.1:${(server.address() as AddressInfo).port}`, credentials.createInsecure());
   const call = client.makeBidiStreamRequest<Buffer, Buffer>("/test.Sets/Watch", same, same, new Metadata());
@@ -35,6 +35,6 @@ test("a list of messages arrives as so many messages, in order with others, and 
   expect(got).toEqual(numbered(0, 2_002).map(String));
   expect(out).toEqual([1, 2_000, 2_001]);
   client.close();
-  door.close();
+  entryPoint.close();
   server.close();
 });

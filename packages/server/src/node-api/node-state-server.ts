@@ -106,7 +106,7 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
     async close() {
       for (const listener of listeners) await listener.close();
       api.close();
-      for (const door of [unix, tls]) door.close();
+      for (const entryPoint of [unix, tls]) entryPoint.close();
       issues.close();
     },
   };
