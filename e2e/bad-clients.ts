@@ -18,7 +18,7 @@ function framed(request: wire.WatchRequest["request"]): Buffer {
 }
 
 /** Ask a node-state server for everything of a node, and let it send nothing of it. */
-export async function openDeaf(path: string, nodeName: string): Promise<BadClient> {
+export async function openUnread(path: string, nodeName: string): Promise<BadClient> {
   const socket = connect(path);
   // No window: what is sent for this stream stays with the sender.
   const session = connectHttp2("http://localhost", { createConnection: () => socket, settings: { initialWindowSize: 0 } });

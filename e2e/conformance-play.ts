@@ -10,7 +10,7 @@ import type { StageObjects } from "./conformance-objects.ts";
 import { ask, askOnce, wordsOfOne } from "./conformance-probe.ts";
 import type { Question } from "./conformance-probe.ts";
 import type { RealStage } from "./conformance-stage.ts";
-import { attemptBesideWitness, PATIENCE_MS } from "./witness.ts";
+import { attemptWithWitness, PATIENCE_MS } from "./witness.ts";
 
 /** One family and protocol a scenario is played in. */
 export interface Cast {
@@ -41,7 +41,7 @@ interface HeldSocket {
 }
 
 /** What is known while a scenario is played. */
-interface Playing {
+interface Running {
   readonly stage: RealStage;
   readonly casts: readonly Cast[];
   readonly objects: StageObjects;
@@ -57,31 +57,31 @@ export async function execute(
   scenario: Scenario,
   { stage, module, casts }: { readonly stage: RealStage; readonly module: BackendModule; readonly casts: readonly Cast[] },
 ): Promise<readonly string[]> {
-  const playing: Playing = { stage, casts, objects: createStageObjects(scenario, module), kept: new Map() };
+  const running: Running = { stage, casts, objects: createStageObjects(scenario, module), kept: new Map() };
   const findings: string[] = [];
   try {
     await stage.prepare(scenario);
     for (const step of scenario.steps) {
       const isCovered = scenario.hostAddresses === undefined;
-      findings.push(...(await playStep(step, playing, isCovered)).map((finding) => `${step.say}: ${finding}`));
+      findings.push(...(await runStep(step, running, isCovered)).map((finding) => `${step.say}: ${finding}`));
     }
   } finally {
-    for (const ref of playing.objects.refs) await stage.site.api.delete(ref);
-    for (const { socket } of playing.kept.values()) await socket?.agent.release(socket.handle);
-    await stage.restore(playing.objects.wasAffine);
+    for (const ref of running.objects.refs) await stage.site.api.delete(ref);
+    for (const { socket } of running.kept.values()) await socket?.agent.release(socket.handle);
+    await stage.restore(running.objects.wasAffine);
   }
   return findings;
 }
 
-async function playStep(step: Step, playing: Playing, isHostCovered: boolean): Promise<readonly string[]> {
-  const { stage, objects } = playing;
+async function runStep(step: Step, running: Running, isHostCovered: boolean): Promise<readonly string[]> {
+  const { stage, objects } = running;
   const startMs = performance.now();
   if (step.restart === true) await stage.restartProxy();
   for (const object of step.put ?? []) objects.put(object);
-  await stage.servers.listen(objects.listeners().filter(({ protocol }) => playing.casts.some((cast) => cast.protocol === protocol)));
+  await stage.servers.listen(objects.listeners().filter(({ protocol }) => running.casts.some((cast) => cast.protocol === protocol)));
   for (const ref of step.remove ?? []) objects.remove(ref);
   // With what is removed gone: where the oracle says what is expected, it is asked about the end of the step.
-  await setScene(step.probes ?? [], playing);
+  await setScene(step.probes ?? [], running);
   await stage.site.api.apply(step.put ?? []);
   for (const ref of step.remove ?? []) await stage.site.api.delete(ref);
   await stage.site.waitForSync();
@@ -92,10 +92,10 @@ async function playStep(step: Step, playing: Playing, isHostCovered: boolean): P
     ![...(step.put ?? []).map((object) => object["kind"]), ...(step.remove ?? []).map(({ kind }) => kind)].some(
       (kind) => kind === "Node" || kind === "ServiceCIDR",
     );
-  const flows = await lookAtFlows(stage.site.cluster, flowsInQuestion(step.flows ?? [], playing));
+  const flows = await lookAtFlows(stage.site.cluster, flowsInQuestion(step.flows ?? [], running));
   const untilMs = performance.now() + UNCOVERED_MS;
   for (;;) {
-    const findings = await sendProbes(step.probes ?? [], playing);
+    const findings = await sendProbes(step.probes ?? [], running);
     if (findings.length === 0 || isCovered || performance.now() > untilMs) return [...flows, ...findings];
   }
 }
@@ -104,7 +104,7 @@ async function playStep(step: Step, playing: Playing, isHostCovered: boolean): P
  * Give node1 the addresses it sends from, and have whoever is asked for what the proxy should leave alone answer himself, so that a refusal of
  * the proxy's shows.
  */
-async function setScene(probes: readonly Probe[], { stage, casts, objects }: Playing): Promise<void> {
+async function setScene(probes: readonly Probe[], { stage, casts, objects }: Running): Promise<void> {
   for (const probe of probes)
     for (const { family, protocol } of casts) {
       const packet = objects.packet(probe, family, protocol);
@@ -118,32 +118,32 @@ async function setScene(probes: readonly Probe[], { stage, casts, objects }: Pla
  * What leaves something behind that others meet (connections that are kept, all of affine clients) one after another, in the order of the
  * list; then all others at once.
  */
-async function sendProbes(probes: readonly Probe[], playing: Playing): Promise<readonly string[]> {
+async function sendProbes(probes: readonly Probe[], running: Running): Promise<readonly string[]> {
   const byCast = await Promise.all(
-    playing.casts.map(async (cast) => {
+    running.casts.map(async (cast) => {
       const findings: (string | undefined)[] = [];
       const leavesTraces = (probe: Probe): boolean =>
-        probe.keep !== undefined || playing.objects.isAffine(playing.objects.packet(probe, cast.family, cast.protocol));
-      for (const probe of probes.filter(leavesTraces)) findings.push(await send(probe, cast, playing));
+        probe.keep !== undefined || running.objects.isAffine(running.objects.packet(probe, cast.family, cast.protocol));
+      for (const probe of probes.filter(leavesTraces)) findings.push(await send(probe, cast, running));
       const others = probes.filter((probe) => !leavesTraces(probe));
-      findings.push(...(await Promise.all(others.map((probe) => send(probe, cast, playing)))));
+      findings.push(...(await Promise.all(others.map((probe) => send(probe, cast, running)))));
       return findings.filter((finding) => finding !== undefined);
     }),
   );
   return byCast.flat();
 }
 
-async function send(probe: Probe, cast: Cast, playing: Playing): Promise<string | undefined> {
-  const packet = playing.objects.packet(probe, cast.family, cast.protocol);
-  const question = questionFor(probe, packet, cast, playing);
-  const got = probe.keep === undefined ? await ask(question) : await keep(question, packet, keyOf(probe.keep, cast), playing);
+async function send(probe: Probe, cast: Cast, running: Running): Promise<string | undefined> {
+  const packet = running.objects.packet(probe, cast.family, cast.protocol);
+  const question = questionFor(probe, packet, cast, running);
+  const got = probe.keep === undefined ? await ask(question) : await keep(question, packet, keyOf(probe.keep, cast), running);
   const expected = formatWords(parseWords(question.expected));
   if (got === expected || got === question.expected) return undefined;
   return `${cast.family} ${cast.protocol} ${probeText(probe)}: expected "${expected}", got "${got}"`;
 }
 
 /** Connect once, and remember how and where to. */
-async function keep(question: Question, packet: Packet, key: string, { kept, stage }: Playing): Promise<string> {
+async function keep(question: Question, packet: Packet, key: string, { kept, stage }: Running): Promise<string> {
   const fromPort = question.nextPort();
   const { agent, request, expected } = question;
   if (request.transport === "UDP" && parseWords(expected).is === "forward" && stage.servesSocketOf(question.from)) {
@@ -157,13 +157,13 @@ async function keep(question: Question, packet: Packet, key: string, { kept, sta
   return wordsOfOne(question, one);
 }
 
-function questionFor(probe: Probe, packet: Packet, cast: Cast, { stage, objects, kept }: Playing): Question {
+function questionFor(probe: Probe, packet: Packet, cast: Cast, { stage, objects, kept }: Running): Question {
   const { site } = stage;
   const like = probe.like?.goes === "same" ? kept.get(keyOf(probe.like.kept, cast)) : undefined;
   const goesWith = like === undefined || objects.areRememberedApart(packet, like.packet) ? undefined : like;
   return {
     agent: site.place(probe.from).agent(),
-    attemptBesideWitness: (request) => attemptBesideWitness(site, probe.from, request),
+    attemptWithWitness: (request) => attemptWithWitness(site, probe.from, request),
     request: {
       address: packet.destination,
       port: packet.port,
@@ -179,7 +179,7 @@ function questionFor(probe: Probe, packet: Packet, cast: Cast, { stage, objects,
   };
 }
 
-function flowsInQuestion(expectations: readonly FlowExpectation[], { casts, kept }: Playing): readonly FlowInQuestion[] {
+function flowsInQuestion(expectations: readonly FlowExpectation[], { casts, kept }: Running): readonly FlowInQuestion[] {
   return expectations.flatMap(({ kept: key, is }) =>
     casts
       .filter(({ protocol }) => protocol === "UDP")

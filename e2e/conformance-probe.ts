@@ -21,7 +21,7 @@ export interface Question {
   /** The name of the place that asks. */
   readonly from: string;
   /** Ask once for so long, and believe silence only beside a witness that answers. */
-  attemptBesideWitness(request: TargetRequest & { readonly timeoutMs: number }): Promise<Attempt>;
+  attemptWithWitness(request: TargetRequest & { readonly timeoutMs: number }): Promise<Attempt>;
   /** All connections must go to one server: any that is expected, or this one. */
   readonly affinity?: { readonly to?: string };
   nameOf(address: string): string;
@@ -55,7 +55,7 @@ export async function ask(question: Question): Promise<string> {
 export async function askOnce(question: Question, fromPort: number): Promise<Attempt> {
   const { is } = parseWords(question.expected);
   if (is !== "drop" && is !== "pass") return await attempt(question, fromPort);
-  return await question.attemptBesideWitness({ ...question.request, fromPort, timeoutMs: SILENCE_MS[question.request.transport] });
+  return await question.attemptWithWitness({ ...question.request, fromPort, timeoutMs: SILENCE_MS[question.request.transport] });
 }
 
 /** Say what one attempt came to, in the words expected when it is among what is expected. */

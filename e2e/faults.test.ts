@@ -2,7 +2,7 @@ import { needs } from "@turnout/house/needs";
 import { isFullRun, someOf } from "@turnout/house/some-of";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { HEALTHY_VARIANTS, healthyCases } from "./faults/healthy.ts";
-import { allFaults, playFault, playHealthy } from "./faults/play.ts";
+import { allFaults, runFault, runHealthy } from "./faults/play.ts";
 import { createFaultStage } from "./faults/stage.ts";
 import type { FaultStage } from "./faults/stage.ts";
 
@@ -20,14 +20,14 @@ describe("turnout why", { ...needs("root", "ip", "conntrack", "nft>=1.0.1", "ipt
   it("blames nothing where packets arrive, whatever else is there", async () => {
     const variants = isFullRun() ? HEALTHY_VARIANTS : HEALTHY_VARIANTS.slice(1, 2);
     for (const variant of variants) {
-      const verdicts = await playHealthy(stage, variant, someOf(healthyCases(stage), { oneOf: 9 }));
+      const verdicts = await runHealthy(stage, variant, someOf(healthyCases(stage), { oneOf: 9 }));
       expect(verdicts.filter(({ isRight }) => !isRight)).toEqual([]);
     }
   });
 
   it("names what was broken", async () => {
     const ran = [];
-    for (const fault of someOf(allFaults(stage), { oneOf: 9, from: 4 })) ran.push(await playFault(stage, fault));
+    for (const fault of someOf(allFaults(stage), { oneOf: 9, from: 4 })) ran.push(await runFault(stage, fault));
     expect(ran.filter(({ isRight }) => !isRight)).toEqual([]);
   });
 });
@@ -42,7 +42,7 @@ describe.each(["iptables", "ebpf"])("turnout why, %s", (backend) => {
     try {
       const ran = [];
       const faults = allFaults(stage).filter(({ kind }) => kind === "kernel");
-      for (const fault of someOf(faults, { oneOf: 9, from: 4 })) ran.push(await playFault(stage, fault));
+      for (const fault of someOf(faults, { oneOf: 9, from: 4 })) ran.push(await runFault(stage, fault));
       expect(ran.filter(({ isRight }) => !isRight)).toEqual([]);
     } finally {
       await stage.destroy();
@@ -59,7 +59,7 @@ describe("turnout why, userspace", () => {
     try {
       const ran = [];
       const faults = allFaults(stage).filter(({ fault }) => fault.name.startsWith("userspace:"));
-      for (const fault of someOf(faults, { oneOf: 5, from: 2 })) ran.push(await playFault(stage, fault));
+      for (const fault of someOf(faults, { oneOf: 5, from: 2 })) ran.push(await runFault(stage, fault));
       expect(ran.filter(({ isRight }) => !isRight)).toEqual([]);
     } finally {
       await stage.destroy();

@@ -3,12 +3,12 @@ import { STAGE_SETTINGS } from "@turnout/conformance";
 import { settingsFlags } from "./conformance-settings.ts";
 import type { RealStage } from "./conformance-stage.ts";
 import { ipvsKernelFaults, ipvsWayFaults } from "./faults/ipvs-faults.ts";
-import { playFault } from "./faults/play.ts";
-import type { PlayedFault, Verdict } from "./faults/play.ts";
+import { runFault } from "./faults/play.ts";
+import type { FaultRun, Verdict } from "./faults/play.ts";
 import { askOn } from "./faults/stage.ts";
 
 /** A few of the corpus that `npm run e2e:faults -- ipvs` plays: each takes some seconds here. */
-const PLAYED: readonly string[] = [
+const RAN: readonly string[] = [
   "ipvs: FORWARD drops answers",
   "ipvs: FORWARD drops the pods' port, and no request comes by it",
   "a real server is removed",
@@ -19,14 +19,14 @@ const PLAYED: readonly string[] = [
 export async function checkWhy({ site, restartProxy }: RealStage): Promise<void> {
   const service = await site.services.create({ endpoints: ["pod-1-1", "pod-2-1"], protocols: ["TCP"] });
   const stage = askOn(site, "ipvs", settingsFlags(STAGE_SETTINGS), service);
-  const faults: readonly PlayedFault[] = [
+  const faults: readonly FaultRun[] = [
     ...ipvsWayFaults(stage).map((fault) => ({ kind: "backends", fault }) as const),
     ...ipvsKernelFaults(stage).map((fault) => ({ kind: "kernel", fault }) as const),
-  ].filter(({ fault }) => PLAYED.includes(fault.name));
-  assert.equal(faults.length, PLAYED.length, "the corpus has faults of other names now");
+  ].filter(({ fault }) => RAN.includes(fault.name));
+  assert.equal(faults.length, RAN.length, "the corpus has faults of other names now");
   try {
     const verdicts: Verdict[] = [];
-    for (const ran of faults) verdicts.push(await playFault(stage, ran));
+    for (const ran of faults) verdicts.push(await runFault(stage, ran));
     assert.deepEqual(
       verdicts.filter(({ isRight }) => !isRight),
       [],

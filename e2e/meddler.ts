@@ -6,7 +6,7 @@ import type { Server, Socket } from "node:net";
 export type Treatment = (socket: Socket) => void;
 
 /** Stands on a socket between a backend and its node-state server: hands bytes on, until it is told to do otherwise. */
-export interface Meddler {
+export interface Interceptor {
   /** Connections so far. */
   readonly connections: number;
   /** Bytes handed on to the backend so far. */
@@ -19,7 +19,7 @@ export interface Meddler {
 }
 
 /** Listen on `path`, and hand on to `target`. */
-export async function createMeddler(path: string, target: string): Promise<Meddler> {
+export async function createInterceptor(path: string, target: string): Promise<Interceptor> {
   const open = new Set<Socket>();
   const waiting = new Set<() => void>();
   let connections = 0;

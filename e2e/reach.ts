@@ -2,7 +2,7 @@ import type { IPFamily } from "@turnout/core";
 import type { Attempt, Tally, TargetRequest, Transport } from "@turnout/lab";
 import type { TestService, Way } from "./services.ts";
 import type { Site } from "./site.ts";
-import { attemptBesideWitness, PATIENCE_MS } from "./witness.ts";
+import { attemptWithWitness, PATIENCE_MS } from "./witness.ts";
 
 /** Long enough for a rejected SYN to be sent again (1 s) and refused then; see the laboratory's README. */
 const SILENCE_MS = 1_500;
@@ -32,7 +32,7 @@ export async function reach(site: Site, service: TestService, family: IPFamily, 
 
 /** As {@link reach}, for any address and port. */
 export async function reachAddress(site: Site, from: string, request: TargetRequest): Promise<string> {
-  const attempt = (): Promise<Attempt> => attemptBesideWitness(site, from, { timeoutMs: SILENCE_MS, ...request });
+  const attempt = (): Promise<Attempt> => attemptWithWitness(site, from, { timeoutMs: SILENCE_MS, ...request });
   const first = await attempt();
   const { outcome } = first.outcome === "timeout" ? await attempt() : first;
   if (outcome !== "ok") return outcome;

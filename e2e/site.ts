@@ -7,8 +7,8 @@ import type { Cluster, ClusterApi, ClusterShape, Place } from "@turnout/lab";
 import { createBarrier } from "./barrier.ts";
 import { defaultLayout } from "./layout.ts";
 import type { Layout } from "./layout.ts";
-import { createMeddler } from "./meddler.ts";
-import type { Meddler } from "./meddler.ts";
+import { createInterceptor } from "./meddler.ts";
+import type { Interceptor } from "./meddler.ts";
 import { startProxy } from "./proxy.ts";
 import type { Proxy } from "./proxy.ts";
 import { createServices, SERVER_PORT } from "./services.ts";
@@ -48,7 +48,7 @@ export interface Site {
   readonly proxies: readonly Proxy[];
   proxy(node: string): Proxy;
   /** Who stands between a node's node-state server and its backend. */
-  meddler(node: string): Meddler;
+  interceptor(node: string): Interceptor;
   place(name: string): Place;
   /** Wait until every proxy has in force what the API server was told before, both families. */
   waitForSync(): Promise<void>;
@@ -95,8 +95,10 @@ async function assemble(cluster: Cluster, folder: string, options: SiteOptions, 
   const { layout = defaultLayout(), flags = CLUSTER_CIDR, isMeddled: isApart = false } = options;
   const proxies = proxied.map((node) => startProxy(node, { layout, kubeconfig, folder, flags, isApart }));
   const meddled = isApart ? proxies : [];
-  const meddlers = new Map(
-    await Promise.all(meddled.map(async ({ node, socket, stateSocket }) => [node.name, await createMeddler(socket, stateSocket)] as const)),
+  const interceptors = new Map(
+    await Promise.all(
+      meddled.map(async ({ node, socket, stateSocket }) => [node.name, await createInterceptor(socket, stateSocket)] as const),
+    ),
   );
   const passBarrier = createBarrier(cluster, api, proxies);
   const waitForSync = async (): Promise<void> => {
@@ -116,10 +118,10 @@ async function assemble(cluster: Cluster, folder: string, options: SiteOptions, 
       if (proxy === undefined) throw new Error(`no proxy on ${name}`);
       return proxy;
     },
-    meddler: (name) => {
-      const meddler = meddlers.get(name);
-      if (meddler === undefined) throw new Error(`nobody meddles on ${name}`);
-      return meddler;
+    interceptor: (name) => {
+      const interceptor = interceptors.get(name);
+      if (interceptor === undefined) throw new Error(`nobody meddles on ${name}`);
+      return interceptor;
     },
     place: cluster.place,
     waitForSync,
@@ -127,7 +129,7 @@ async function assemble(cluster: Cluster, folder: string, options: SiteOptions, 
     destroy: async () => {
       api.close();
       await Promise.all(proxies.map((proxy) => proxy.remove()));
-      await Promise.all([...meddlers.values()].map((meddler) => meddler.close()));
+      await Promise.all([...interceptors.values()].map((interceptor) => interceptor.close()));
       await removeAll();
     },
   };

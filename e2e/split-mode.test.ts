@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { nodeManifests, serviceManifest } from "@turnout/lab";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { openDeaf, sayNonsense } from "./bad-clients.ts";
+import { openUnread, sayNonsense } from "./bad-clients.ts";
 import { BAD_PEERS, SILENT } from "./bad-peers.ts";
 import { startLoad } from "./load.ts";
 import type { RunningLoad } from "./load.ts";
@@ -36,7 +36,7 @@ describe("node-state server and backend, two processes", needs("root", "ip", "nf
   });
   afterAll(() => site?.destroy());
   beforeEach(async () => {
-    for (const { node } of site.proxies) site.meddler(node.name).treat();
+    for (const { node } of site.proxies) site.interceptor(node.name).treat();
     await site.waitForSync();
   });
 
@@ -124,9 +124,9 @@ describe("node-state server and backend, two processes", needs("root", "ip", "nf
     const heard = listenToAll();
     const counts = (): Promise<readonly number[]> => each((proxy) => metricOf(proxy, "stateServer", "turnout_api_full_states_total"));
     const [before, full] = [await each(writesOf), await counts()];
-    const bytes = (): readonly number[] => site.proxies.map(({ node }) => site.meddler(node.name).toBackend);
+    const bytes = (): readonly number[] => site.proxies.map(({ node }) => site.interceptor(node.name).toBackend);
     const cut = bytes();
-    for (const { node } of site.proxies) site.meddler(node.name).treat();
+    for (const { node } of site.proxies) site.interceptor(node.name).treat();
     for (const lines of heard) await says(lines, FOLLOWING);
     const resumed = bytes().map((count, index) => count - (cut[index] ?? 0));
     expect(await each(writesOf)).toEqual(before);
@@ -142,7 +142,7 @@ describe("node-state server and backend, two processes", needs("root", "ip", "nf
     await begin();
     const [heard, stateServers] = [listenToAll(), site.proxies.map(({ stateServer }) => listenTo(() => stateServer?.log() ?? ""))];
     await each(async ({ stateSocket }) => rm(stateSocket));
-    for (const { node } of site.proxies) site.meddler(node.name).treat();
+    for (const { node } of site.proxies) site.interceptor(node.name).treat();
     for (const lines of heard) await says(lines, FOLLOWING);
     await site.waitForSync();
     await expectUnbroken();
@@ -156,24 +156,24 @@ describe("node-state server and backend, two processes", needs("root", "ip", "nf
     const [first, second] = [site.proxy("node1"), site.proxy("node2")];
     const silence = async (): Promise<void> => {
       const lines = listenTo(second.backend.log);
-      site.meddler("node2").treat(SILENT);
+      site.interceptor("node2").treat(SILENT);
       // The connection that broke, and ten seconds later the one that nothing was said on.
       await expect.poll(() => problems(lines())).toEqual([AWAY, AWAY]);
       expect(lines().map(({ error = "" }) => error.slice(0, 11))).toEqual(["[feed_lost]", "[timed_out]"]);
-      site.meddler("node2").treat();
+      site.interceptor("node2").treat();
       await says(lines, FOLLOWING);
     };
     const nonsense = async (): Promise<void> => {
       for (const [name, peer] of Object.entries(BAD_PEERS)) {
         const [before, rules, lines] = [await writesOf(first), await rulesOf(first), listenTo(first.backend.log)];
-        site.meddler("node1").treat(peer);
-        await site.meddler("node1").more(4);
+        site.interceptor("node1").treat(peer);
+        await site.interceptor("node1").more(4);
         expect([name, await healthOf(first, "backend")]).toEqual([name, [200, 200]]);
         const reported = problems(lines()).length;
         // The connection that broke was one trouble; what came then may be one of another kind, and no more.
         expect([name, reported === 1 || reported === 2, new Set(problems(lines()))]).toEqual([name, true, new Set([AWAY])]);
         expect([name, await writesOf(first), await rulesOf(first)]).toEqual([name, before, rules]);
-        site.meddler("node1").treat();
+        site.interceptor("node1").treat();
         await says(lines, FOLLOWING);
         // Something is delivered, so that the series of failures is over.
         await nudge();
@@ -190,7 +190,7 @@ describe("node-state server and backend, two processes", needs("root", "ip", "nf
     const proxy = site.proxy("node1");
     const sent = (): Promise<number> => metricOf(proxy, "stateServer", "turnout_api_change_sets_total");
     const memory = (): Promise<number> => metricOf(proxy, "stateServer", "process_resident_memory_bytes");
-    const deaf = await Promise.all(Array.from({ length: UNREAD }, () => openDeaf(proxy.stateSocket, "node1")));
+    const unread = await Promise.all(Array.from({ length: UNREAD }, () => openUnread(proxy.stateSocket, "node1")));
     await expect.poll(() => metricOf(proxy, "stateServer", "turnout_api_watchers")).toBe(1 + UNREAD);
     await Promise.all(Array.from({ length: 20 }, () => sayNonsense(proxy.stateSocket)));
     await site.waitForSync();
@@ -201,7 +201,7 @@ describe("node-state server and backend, two processes", needs("root", "ip", "nf
     expect((await sent()) - sentBefore).toBeLessThan(2 * 104 + UNREAD);
     expect((await memory()) - bytesBefore).toBeLessThan(50_000_000);
     expect(await healthOf(proxy, "stateServer", ["/livez", "/healthz", "/readyz"])).toEqual([200, 200, 200]);
-    for (const one of deaf) one.close();
+    for (const one of unread) one.close();
     await expect.poll(() => metricOf(proxy, "stateServer", "turnout_api_watchers")).toBe(1);
     await expectUnbroken();
   });

@@ -1,7 +1,7 @@
 import type { Agent, Attempt, TargetRequest } from "@turnout/lab";
 import { describe, expect, it } from "vitest";
 import type { Site } from "./site.ts";
-import { attemptBesideWitness } from "./witness.ts";
+import { attemptWithWitness } from "./witness.ts";
 
 const OK: Attempt = { outcome: "ok", latencyMs: 1 };
 const SILENT: Attempt = { outcome: "timeout", latencyMs: 1 };
@@ -26,7 +26,7 @@ function siteThatHears(rounds: readonly (readonly [asked: Attempt, witness: Atte
 describe("silence counts beside a witness alone", () => {
   it("is believed when the witness answers", async () => {
     const { site, waits } = siteThatHears([[SILENT, OK]]);
-    expect([await attemptBesideWitness(site, "client1", request), waits]).toEqual([SILENT, [100]]);
+    expect([await attemptWithWitness(site, "client1", request), waits]).toEqual([SILENT, [100]]);
   });
 
   it("is tried again, for longer, when nobody answers", async () => {
@@ -35,11 +35,11 @@ describe("silence counts beside a witness alone", () => {
       [SILENT, SILENT],
       [OK, SILENT],
     ]);
-    expect([await attemptBesideWitness(site, "client1", request), waits]).toEqual([OK, [100, 200, 300]]);
+    expect([await attemptWithWitness(site, "client1", request), waits]).toEqual([OK, [100, 200, 300]]);
   });
 
   it("tells nothing when nobody ever answers", async () => {
     const { site } = siteThatHears([]);
-    await expect(attemptBesideWitness(site, "client1", request)).rejects.toThrow("silence tells nothing");
+    await expect(attemptWithWitness(site, "client1", request)).rejects.toThrow("silence tells nothing");
   });
 });

@@ -16,7 +16,7 @@ export const PATIENCE_MS = 10_000;
  * Shape: the witness is a pod's own address, over UDP, from the same place.
  * @throws {Error} when the witness never answers: then silence tells nothing.
  */
-export async function attemptBesideWitness(
+export async function attemptWithWitness(
   site: Site,
   from: string,
   request: TargetRequest & { readonly timeoutMs: number },

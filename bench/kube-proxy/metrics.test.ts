@@ -45,7 +45,7 @@ function scrape(metrics: Metrics, read: () => readonly BackendMetric[] | Promise
     deferred: 0,
     drifted: 0,
     driftedSome: [],
-    mended: false,
+    repaired: false,
     objects: 0,
     atMs: 1,
   } as const;

@@ -58,7 +58,7 @@ async function pack(
     architecture: process.arch === "x64" ? "amd64" : process.arch,
     os: "linux",
     config: { Env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"], Entrypoint: entrypoint, Cmd: command },
-    rootfs: { type: "layers", diff_ids: [`sha256:${await digestOf(layer)}`] },
+    rootfs: { type: "layers", diff_ids: [`sha256:${await checksumOf(layer)}`] },
   });
   const configName = `${createHash("sha256").update(config).digest("hex")}.json`;
   const manifest = JSON.stringify([{ Config: configName, RepoTags: references, Layers: ["layer.tar"] }]);
@@ -67,7 +67,7 @@ async function pack(
   await rm(work, { recursive: true });
 }
 
-async function digestOf(file: string): Promise<string> {
+async function checksumOf(file: string): Promise<string> {
   const hash = createHash("sha256");
   for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer);
   return hash.digest("hex");

@@ -5,7 +5,7 @@ import { installTools } from "./host-tools.ts";
 import { referenceFor } from "./image-names.ts";
 import { listedImages, packImages } from "./images.ts";
 import { kubectlFor } from "./kubectl.ts";
-import { controlFor, playMove } from "./moving/move.ts";
+import { controlFor, runMove } from "./moving/move.ts";
 import { createNamespaceCluster } from "./namespace-cluster.ts";
 import { FIXED_IPS } from "./network-plan.ts";
 import { readCommand, USAGE } from "./options.ts";
@@ -16,7 +16,7 @@ import { deployCoreDNS, deployKubeProxy } from "./proxies.ts";
 import { deployTurnout, packTurnout } from "./turnout.ts";
 import { readStage, removeStage, writeStage } from "./stage-file.ts";
 import type { StageFacts } from "./stage-file.ts";
-import { playAndTell } from "./play.ts";
+import { runAndReport } from "./play.ts";
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
@@ -57,7 +57,7 @@ async function deploy(command: ClusterCommand, folders: Folders, facts: StageFac
 }
 
 async function execute(command: ClusterCommand, folders: Folders, facts: StageFacts): Promise<boolean> {
-  return await playAndTell(attachTo(facts), { ...command, ...suiteProgramsAt(folders), where: "namespaces", folder: folders.logs }, say);
+  return await runAndReport(attachTo(facts), { ...command, ...suiteProgramsAt(folders), where: "namespaces", folder: folders.logs }, say);
 }
 
 /** The images that the runbook takes are on the nodes before, as it says. */
@@ -68,7 +68,7 @@ async function move(command: ClusterCommand, folders: Folders, facts: StageFacts
   const program = programAt(folders, "kubectl");
   for (const name of new Set(["all", backend])) await cluster.load(await packTurnout(name, join(folders.run, `turnout-image-${name}`)));
   const image = "turnout.local/turnout:dev";
-  return await playMove({ cluster, kubectl: kubectlFor(cluster, program), program, backend, image, say });
+  return await runMove({ cluster, kubectl: kubectlFor(cluster, program), program, backend, image, say });
 }
 
 /** Until Ctrl-C, or the signal of `down`: then the guards of the cluster remove it. */

@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import type { KubeCluster } from "./kube-cluster.ts";
 import { focusOn, withSecondRun } from "./report.ts";
-import { controlOf, countsOf, defectsBeside, keepRun, readRuns, runLike } from "./results.ts";
+import { controlOf, countsOf, defectsAgainst, keepRun, readRuns, runLike } from "./results.ts";
 import type { SuiteRun } from "./results.ts";
 import { SKIPS, sortSkips } from "./skips.ts";
-import { playSuite, WHOLE } from "./suite.ts";
+import { runSuite, WHOLE } from "./suite.ts";
 
 /** What to play with which proxy. */
-export interface PlayOptions {
+export interface RunOptions {
   readonly proxy: string;
   readonly focus: string;
   readonly procs: number;
@@ -31,22 +31,22 @@ const SECOND_MAX = 20;
  * docs/conformance.md.
  * @returns whether nothing failed twice.
  */
-export async function playAndTell(cluster: KubeCluster, options: PlayOptions, say: Say): Promise<boolean> {
-  const first = options.isAgain ? keptRun(cluster, options) : await playFirst(cluster, options, say);
-  const run = await playAgain(first, cluster, options, say);
+export async function runAndReport(cluster: KubeCluster, options: RunOptions, say: Say): Promise<boolean> {
+  const first = options.isAgain ? keptRun(cluster, options) : await runFirst(cluster, options, say);
+  const run = await runAgain(first, cluster, options, say);
   const { passed, failed } = notify(run, say);
   if (options.focus === WHOLE) keepRun(run);
   if (passed === 0) say("no test passed: does --focus match any?");
   return failed === 0 && passed > 0;
 }
 
-function keptRun({ kubernetes, families }: KubeCluster, { proxy: backend, where }: PlayOptions): SuiteRun {
+function keptRun({ kubernetes, families }: KubeCluster, { proxy: backend, where }: RunOptions): SuiteRun {
   const kept = runLike({ kubernetes, families, backend, where }, readRuns());
   if (kept === undefined) throw new Error(`--again: no run of ${backend} with ${kubernetes} is kept; play the whole first`);
   return kept;
 }
 
-async function playFirst(cluster: KubeCluster, options: PlayOptions, say: Say): Promise<SuiteRun> {
+async function runFirst(cluster: KubeCluster, options: RunOptions, say: Say): Promise<SuiteRun> {
   const { proxy, procs, where } = options;
   const date = new Date().toISOString().slice(0, 10);
   const { valid: skips, expired } = sortSkips(SKIPS, date);
@@ -55,17 +55,17 @@ async function playFirst(cluster: KubeCluster, options: PlayOptions, say: Say): 
   const folder = join(options.folder, proxy);
   say(`the suite plays, ${procs} tests at a time; sig-network takes some 12 minutes on two quiet cores (${folder}/suite.log)`);
   const startMs = performance.now();
-  const tests = await playSuite(cluster, { ...options, skips, folder });
+  const tests = await runSuite(cluster, { ...options, skips, folder });
   say(`played in ${((performance.now() - startMs) / 60_000).toFixed(1)} minutes`);
   return { kubernetes: cluster.kubernetes, backend: proxy, families: cluster.families, where, date, tests };
 }
 
-async function playAgain(run: SuiteRun, cluster: KubeCluster, options: PlayOptions, say: Say): Promise<SuiteRun> {
+async function runAgain(run: SuiteRun, cluster: KubeCluster, options: RunOptions, say: Say): Promise<SuiteRun> {
   const failed = run.tests.filter(({ state }) => state === "failed");
   if (failed.length === 0 || failed.length > SECOND_MAX) return run;
   for (const { name, why } of failed) say(`once more, alone: ${name}: ${why ?? ""}`);
   const folder = join(options.folder, `${options.proxy}-again`);
-  const second = await playSuite(cluster, { ...options, focus: focusOn(failed), skips: [], procs: 1, folder });
+  const second = await runSuite(cluster, { ...options, focus: focusOn(failed), skips: [], procs: 1, folder });
   return { ...run, tests: withSecondRun(run.tests, second) };
 }
 
@@ -78,7 +78,7 @@ function notify(run: SuiteRun, say: Say): ReturnType<typeof countsOf> {
   );
   const control = controlOf(run, readRuns());
   if (control === undefined || run.backend.startsWith("kube-proxy-")) return counts;
-  const defects = defectsBeside(run, control);
+  const defects = defectsAgainst(run, control);
   say(`beside ${control.backend} of ${control.date}: ${defects.length} failed that passed there`);
   for (const { name } of defects) say(`  ${name}`);
   return counts;

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { TestResult } from "./report.ts";
-import { controlOf, defectsBeside, pageWith, readPage, readRuns, tableOf } from "./results.ts";
+import { controlOf, defectsAgainst, pageWith, readPage, readRuns, tableOf } from "./results.ts";
 import type { SuiteRun } from "./results.ts";
 
 const run = (backend: string, states: Readonly<Record<string, TestResult["state"]>>, more: Partial<SuiteRun> = {}): SuiteRun => ({
@@ -16,8 +16,8 @@ const NFT = run("nft", { a: "passed", b: "failed", c: "failed", d: "skipped" });
 const CONTROL = run("kube-proxy-nftables", { a: "passed", b: "passed", c: "failed", d: "skipped" });
 
 it("a defect is what failed and passed with the control", () => {
-  expect(defectsBeside(NFT, CONTROL).map(({ name }) => name)).toEqual(["b"]);
-  expect(defectsBeside(NFT, run("kube-proxy-nftables", { a: "passed" }))).toEqual([]);
+  expect(defectsAgainst(NFT, CONTROL).map(({ name }) => name)).toEqual(["b"]);
+  expect(defectsAgainst(NFT, run("kube-proxy-nftables", { a: "passed" }))).toEqual([]);
 });
 
 it("the control is kube-proxy of the same version, families and kind of cluster, in the backend's own mode where there is one", () => {

@@ -43,7 +43,7 @@ export function countsOf(tests: readonly TestResult[]): Counts {
 }
 
 /** The tests that a proxy failed and the control passed: defects, until something else is shown. Pure. */
-export function defectsBeside(run: SuiteRun, control: SuiteRun): readonly TestResult[] {
+export function defectsAgainst(run: SuiteRun, control: SuiteRun): readonly TestResult[] {
   const passed = new Set(control.tests.filter(({ state }) => state === "passed").map(({ name }) => name));
   return run.tests.filter(({ name, state }) => state === "failed" && passed.has(name));
 }
@@ -98,7 +98,7 @@ export function tableOf(runs: readonly SuiteRun[]): string {
   const rows = runs.map((run) => {
     const { passed, failed, skipped, second } = countsOf(run.tests);
     const control = run.backend.startsWith("kube-proxy-") ? undefined : controlOf(run, runs);
-    const beside = control === undefined ? "" : `${defectsBeside(run, control).length} (${control.backend})`;
+    const beside = control === undefined ? "" : `${defectsAgainst(run, control).length} (${control.backend})`;
     return `| ${[run.kubernetes, `\`${run.backend}\``, run.families, run.where, passed, second, failed, skipped, beside, run.date].join(" | ")} |\n`;
   });
   const head =

@@ -27,7 +27,7 @@ export interface SuiteOptions {
 export const WHOLE = "\\[sig-network\\]";
 
 /** Play Kubernetes' own end-to-end tests against a cluster. @throws {Error} when the run did not come to a report. */
-export async function playSuite(cluster: KubeCluster, options: SuiteOptions): Promise<readonly TestResult[]> {
+export async function runSuite(cluster: KubeCluster, options: SuiteOptions): Promise<readonly TestResult[]> {
   const { folder, ginkgo, e2eTest } = options;
   await mkdir(folder, { recursive: true });
   const log = join(folder, "suite.log");

@@ -40,7 +40,7 @@ function socketFaults({ here, pod, to }: Ground): readonly Fault[] {
       connections: "mended",
       ask: { from: "pod-1-2", ...here },
       inject: "iptables-nft -P FORWARD DROP",
-      mend: "iptables-nft -P FORWARD ACCEPT; iptables-nft -F FORWARD",
+      fix: "iptables-nft -P FORWARD ACCEPT; iptables-nft -F FORWARD",
     },
     {
       name: "sockets: FORWARD rejects what a pod sends",
@@ -49,7 +49,7 @@ function socketFaults({ here, pod, to }: Ground): readonly Fault[] {
       connections: "mended",
       ask: { from: "pod-1-2", ...here },
       inject: "iptables-nft -A FORWARD -p tcp --dport 8080 -j REJECT",
-      mend: "iptables-nft -F FORWARD",
+      fix: "iptables-nft -F FORWARD",
     },
     {
       name: "sockets: what the host sends to endpoints is dropped",
@@ -61,7 +61,7 @@ function socketFaults({ here, pod, to }: Ground): readonly Fault[] {
       inject: nft(
         "add table ip fw; add chain ip fw out { type filter hook output priority 0; }; add rule ip fw out ip daddr 10.1.0.0/16 tcp dport 8080 drop",
       ),
-      mend: "nft delete table ip fw",
+      fix: "nft delete table ip fw",
     },
     {
       name: "packets: untracked on the way to a node port",
@@ -69,7 +69,7 @@ function socketFaults({ here, pod, to }: Ground): readonly Fault[] {
       culprits: ["untracked"],
       ask: { from: "client1", ...to("web", "nodePort@node1") },
       inject: "iptables-nft -t raw -I PREROUTING -i eth0 -p tcp -j NOTRACK",
-      mend: "iptables-nft -t raw -F PREROUTING",
+      fix: "iptables-nft -t raw -F PREROUTING",
     },
   ];
 }
@@ -83,9 +83,9 @@ function socketHealthy({ here }: Ground): readonly Fault[] {
     connections: "arrive",
   } as const;
   const ask = { from: "pod-1-2", ...here };
-  const pre = (rule: string, type = "filter", priority = -300): Pick<Fault, "inject" | "mend"> => ({
+  const pre = (rule: string, type = "filter", priority = -300): Pick<Fault, "inject" | "fix"> => ({
     inject: nft(`add table ip fw; add chain ip fw pre { type ${type} hook prerouting priority ${priority}; }; add rule ip fw pre ${rule}`),
-    mend: "nft delete table ip fw",
+    fix: "nft delete table ip fw",
   });
   return [
     { name: "sockets: the cluster IP is dropped, and nothing is wrong", ...harmless, ask, ...pre(`ip daddr ${here.to} drop`) },
@@ -101,7 +101,7 @@ function socketHealthy({ here }: Ground): readonly Fault[] {
       ...harmless,
       ask: { from: "host", ...here },
       inject: WITHOUT_DEFAULT,
-      mend: WITH_DEFAULT,
+      fix: WITH_DEFAULT,
     },
   ];
 }
@@ -109,9 +109,9 @@ function socketHealthy({ here }: Ground): readonly Fault[] {
 /** Our own chains are among those of others. */
 function chainFaults({ to, pod }: Ground): readonly Fault[] {
   const backends = ["iptables", "ipvs"];
-  const accept = (match: string): Pick<Fault, "inject" | "mend"> => ({
+  const accept = (match: string): Pick<Fault, "inject" | "fix"> => ({
     inject: `iptables-nft -t nat -I POSTROUTING ${match} -j ACCEPT`,
-    mend: `iptables-nft -t nat -D POSTROUTING ${match} -j ACCEPT 2>/dev/null || true`,
+    fix: `iptables-nft -t nat -D POSTROUTING ${match} -j ACCEPT 2>/dev/null || true`,
   });
   const hairpin = to("hairpin", "clusterIP");
   return [
@@ -122,7 +122,7 @@ function chainFaults({ to, pod }: Ground): readonly Fault[] {
       connections: "arrive",
       ask: { from: "client1", ...to("remote", "nodePort@node1") },
       inject: "iptables-nft -P FORWARD DROP",
-      mend: "iptables-nft -P FORWARD ACCEPT",
+      fix: "iptables-nft -P FORWARD ACCEPT",
     },
     {
       name: "iptables: a rule behind KUBE-FORWARD drops",
@@ -131,7 +131,7 @@ function chainFaults({ to, pod }: Ground): readonly Fault[] {
       connections: "arrive",
       ask: { from: "client1", ...to("remote", "nodePort@node1") },
       inject: "iptables-nft -A FORWARD -p tcp --dport 8080 -j DROP",
-      mend: "iptables-nft -D FORWARD -p tcp --dport 8080 -j DROP",
+      fix: "iptables-nft -D FORWARD -p tcp --dport 8080 -j DROP",
     },
     {
       name: "iptables: an ACCEPT before our masquerade, for a client elsewhere",
@@ -176,7 +176,7 @@ function localProgramFaults({ here }: Ground): readonly Fault[] {
       step: "is untracked on purpose: it is left to a program here (NodeLocal DNS)",
       ask,
       inject: `${taken}; ${process.execPath} -e 'require("dgram").createSocket("udp4").bind(80, "${here.to}")' >/dev/null 2>&1 & echo $! >/tmp/turnout-nldns; sleep 1`,
-      mend: `kill $(cat /tmp/turnout-nldns); rm /tmp/turnout-nldns; ${left}`,
+      fix: `kill $(cat /tmp/turnout-nldns); rm /tmp/turnout-nldns; ${left}`,
     },
     {
       name: "NodeLocal DNS: it does not run, and a cluster IP is left to it",
@@ -185,7 +185,7 @@ function localProgramFaults({ here }: Ground): readonly Fault[] {
       names: "it is left to a program here (NodeLocal DNS), and nothing listens there",
       ask,
       inject: taken,
-      mend: left,
+      fix: left,
     },
   ];
 }
@@ -206,7 +206,7 @@ function addressFaults({ here, to, remote, pod }: Ground): readonly Fault[] {
       connections: "mended",
       command: `ip route add ${here.to} dev `,
       inject: WITHOUT_DEFAULT,
-      mend: `ip route del ${here.to} 2>/dev/null || true; ${WITH_DEFAULT}`,
+      fix: `ip route del ${here.to} 2>/dev/null || true; ${WITH_DEFAULT}`,
     },
     {
       name: "a route that refuses the service range",
@@ -216,7 +216,7 @@ function addressFaults({ here, to, remote, pod }: Ground): readonly Fault[] {
       connections: "mended",
       ask: { from: "host", ...here },
       inject: "ip route add unreachable 10.96.0.0/16",
-      mend: "ip route del unreachable 10.96.0.0/16 2>/dev/null || true",
+      fix: "ip route del unreachable 10.96.0.0/16 2>/dev/null || true",
     },
     {
       name: "a host without a default route, IPv6",
@@ -225,7 +225,7 @@ function addressFaults({ here, to, remote, pod }: Ground): readonly Fault[] {
       names: `this node has no route to ${six.to}, so connect() fails before any rule`,
       ask: { from: "host", ...six },
       inject: WITHOUT_DEFAULT.replaceAll("ip route", "ip -6 route"),
-      mend: WITH_DEFAULT.replaceAll("ip route", "ip -6 route"),
+      fix: WITH_DEFAULT.replaceAll("ip route", "ip -6 route"),
     },
     {
       name: "a local route takes an endpoint of another node",
@@ -233,7 +233,7 @@ function addressFaults({ here, to, remote, pod }: Ground): readonly Fault[] {
       connections: "mended",
       ask: { from: "pod-1-2", ...remote },
       inject: `ip route add local ${pod("pod-2-1")} dev lo`,
-      mend: `ip route del local ${pod("pod-2-1")} dev lo 2>/dev/null || true`,
+      fix: `ip route del local ${pod("pod-2-1")} dev lo 2>/dev/null || true`,
     },
   ];
 }
@@ -248,7 +248,7 @@ function routeFaults({ to, remote, pod }: Ground): readonly Fault[] {
       connections: "mended",
       ask: { from: "client1", ...to("remote", "nodePort@node1") },
       inject: "ip rule add fwmark 0x4000/0x4000 table 100; ip route add blackhole default table 100",
-      mend: "ip rule del fwmark 0x4000/0x4000 table 100 2>/dev/null || true; ip route flush table 100",
+      fix: "ip rule del fwmark 0x4000/0x4000 table 100 2>/dev/null || true; ip route flush table 100",
     },
     {
       name: "a routing rule prohibits what a pod sends",
@@ -258,7 +258,7 @@ function routeFaults({ to, remote, pod }: Ground): readonly Fault[] {
       connections: "mended",
       ask: { from: "pod-1-2", ...remote },
       inject: `ip rule add from ${pod("pod-1-2")} prohibit pref 50`,
-      mend: "ip rule del pref 50 2>/dev/null || true",
+      fix: "ip rule del pref 50 2>/dev/null || true",
     },
     {
       name: "a narrower network on another device hides the route to another node's pods",
@@ -268,7 +268,7 @@ function routeFaults({ to, remote, pod }: Ground): readonly Fault[] {
       ask: { from: "pod-1-2", ...remote },
       inject:
         "ip link add docker0 type veth peer name docker1; ip link set docker0 up; ip link set docker1 up; ip address add 10.1.2.126/25 dev docker0",
-      mend: "ip link del docker0",
+      fix: "ip link del docker0",
     },
     {
       name: "a second route of a pod leads to another pod's device, and hides its own",
@@ -277,7 +277,7 @@ function routeFaults({ to, remote, pod }: Ground): readonly Fault[] {
       connections: "mended",
       ask: { from: "pod-1-2", ...to("here", "clusterIP") },
       inject: `ip route del ${pod("pod-1-1")} dev veth1; ip route add ${pod("pod-1-1")} dev veth1 metric 100; ip route add ${pod("pod-1-1")} dev veth3; ip neigh flush to ${pod("pod-1-1")} dev veth3; curl -s --max-time 4 http://${pod("pod-1-1")}/ >/dev/null || true`,
-      mend: `ip route del ${pod("pod-1-1")} dev veth3 2>/dev/null || true; ip route del ${pod("pod-1-1")} dev veth1 metric 100; ip route add ${pod("pod-1-1")} dev veth1`,
+      fix: `ip route del ${pod("pod-1-1")} dev veth3 2>/dev/null || true; ip route del ${pod("pod-1-1")} dev veth1 metric 100; ip route add ${pod("pod-1-1")} dev veth1`,
     },
     {
       name: "packets: a device that carries no program",
@@ -286,7 +286,7 @@ function routeFaults({ to, remote, pod }: Ground): readonly Fault[] {
       names: "other carries no program of Turnout",
       ask: { from: "client1", ...to("here", "nodePort@node1"), device: "other" },
       inject: "ip link add other type veth peer name other1; ip link set other up; ip link set other1 up; sleep 1.5",
-      mend: "ip link del other; sleep 0.5",
+      fix: "ip link del other; sleep 0.5",
     },
     {
       name: "nftables: packets are forwarded to another device at ingress",
@@ -296,7 +296,7 @@ function routeFaults({ to, remote, pod }: Ground): readonly Fault[] {
       inject: `ip link add astray type dummy 2>/dev/null || ip link add astray type veth peer name astray1; ip link set astray up; ${nft(
         `add table netdev fw; add chain netdev fw in { type filter hook ingress device eth0 priority 0; }; add rule netdev fw in ip daddr ${to("here", "nodePort@node1").to} tcp dport ${to("here", "nodePort@node1").port} fwd to "astray"`,
       )}`,
-      mend: "nft delete table netdev fw; ip link del astray",
+      fix: "nft delete table netdev fw; ip link del astray",
     },
   ];
 }

@@ -23,14 +23,14 @@ export function bridgeFaults({ services, site }: FaultStage): readonly Fault[] {
       ...lost,
       ask: asked("IPv4"),
       inject: bridge.inject,
-      mend: `${bridge.mend}; ${off("iptables")}`,
+      fix: `${bridge.fix}; ${off("iptables")}`,
     },
     {
       name: "a bridge passes answers on past the rules, IPv6",
       ...lost,
       ask: asked("IPv6"),
       inject: bridge.inject,
-      mend: `${bridge.mend}; ${off("ip6tables")}`,
+      fix: `${bridge.fix}; ${off("ip6tables")}`,
     },
     {
       name: "a bridge that passes answers to the rules, and nothing is wrong",
@@ -38,7 +38,7 @@ export function bridgeFaults({ services, site }: FaultStage): readonly Fault[] {
       backends: TRANSLATING,
       ask: asked("IPv4"),
       inject: `${bridge.inject}; sysctl -qw net.bridge.bridge-nf-call-iptables=1`,
-      mend: `${bridge.mend}; ${off("iptables")}`,
+      fix: `${bridge.fix}; ${off("iptables")}`,
     },
     ...portFaults(bridge, { pod: asked("IPv4"), client: outside }),
     ...hairpinFaults(bridge, services),
@@ -54,10 +54,10 @@ export function bridgeFaults({ services, site }: FaultStage): readonly Fault[] {
 }
 
 /** A pod asks itself, behind a bridge's port by which nothing is sent back. */
-function hairpinFaults(bridge: Required<Pick<Fault, "inject" | "mend">>, { hairpin }: FaultStage["services"]): readonly Fault[] {
+function hairpinFaults(bridge: Required<Pick<Fault, "inject" | "fix">>, { hairpin }: FaultStage["services"]): readonly Fault[] {
   const { address, port } = hairpin.target("clusterIP", "IPv4");
   const called = "sysctl -qw net.bridge.bridge-nf-call-iptables";
-  const rest = { ask: { from: "pod-1-2", to: address, port }, mend: `${called}=0; ${bridge.mend}` };
+  const rest = { ask: { from: "pod-1-2", to: address, port }, fix: `${called}=0; ${bridge.fix}` };
   return [
     {
       name: "a pod asks itself, and hairpin is off at its bridge's port",
@@ -81,7 +81,7 @@ function hairpinFaults(bridge: Required<Pick<Fault, "inject" | "mend">>, { hairp
 
 /** Ports of a bridge that are down. */
 function portFaults(
-  bridge: Required<Pick<Fault, "inject" | "mend">>,
+  bridge: Required<Pick<Fault, "inject" | "fix">>,
   ask: Readonly<Record<"pod" | "client", Fault["ask"]>>,
 ): readonly Fault[] {
   const down = { backends: ["nft", "iptables", "ebpf"], culprits: ["device_down"] } as const;
@@ -93,7 +93,7 @@ function portFaults(
       connections: "mended",
       ask: ask.client,
       inject: `${bridge.inject}; ip link set veth1 down`,
-      mend: `ip link set veth1 up; ${bridge.mend}`,
+      fix: `ip link set veth1 up; ${bridge.fix}`,
     },
     {
       name: "the port of a bridge that leads to the client is down",
@@ -101,7 +101,7 @@ function portFaults(
       names: "veth2 is down, and is the port of cni9",
       ask: ask.pod,
       inject: `${bridge.inject}; ip link set veth2 down`,
-      mend: `ip link set veth2 up; ${bridge.mend}`,
+      fix: `ip link set veth2 up; ${bridge.fix}`,
     },
     {
       name: "the port of a bridge that leads to the endpoint is blocked",
@@ -110,7 +110,7 @@ function portFaults(
       connections: "mended",
       ask: ask.client,
       inject: `${bridge.inject}; bridge link set dev veth1 state 0`,
-      mend: `bridge link set dev veth1 state 3; ${bridge.mend}`,
+      fix: `bridge link set dev veth1 state 3; ${bridge.fix}`,
     },
     {
       name: "no port of a bridge is up",
@@ -118,20 +118,20 @@ function portFaults(
       names: "veth1 is down, and is the port of cni9",
       ask: ask.client,
       inject: `${bridge.inject}; ip link set veth1 down; ip link set veth2 down`,
-      mend: `ip link set veth1 up; ip link set veth2 up; ${bridge.mend}`,
+      fix: `ip link set veth1 up; ip link set veth2 up; ${bridge.fix}`,
     },
   ];
 }
 
 /** Tables of nft for bridges, on the way of packets by one. */
 function tableFaults(
-  bridge: Required<Pick<Fault, "inject" | "mend">>,
+  bridge: Required<Pick<Fault, "inject" | "fix">>,
   ask: Readonly<Record<"pod" | "client", Fault["ask"]>>,
   pod: string,
 ): readonly Fault[] {
-  const rule = (hook: string, text: string): Pick<Fault, "inject" | "mend"> => ({
+  const rule = (hook: string, text: string): Pick<Fault, "inject" | "fix"> => ({
     inject: `${bridge.inject}; sysctl -qw net.bridge.bridge-nf-call-iptables=1; nft 'add table bridge guard; add chain bridge guard c { type filter hook ${hook} priority -200; }; add rule bridge guard c ${text}'`,
-    mend: `nft delete table bridge guard; ${bridge.mend}; sysctl -qw net.bridge.bridge-nf-call-iptables=0`,
+    fix: `nft delete table bridge guard; ${bridge.fix}; sysctl -qw net.bridge.bridge-nf-call-iptables=0`,
   });
   const lost = { culprits: ["foreign_drop"], connections: "mended" } as const;
   const all = ["nft", "iptables", "ebpf"];
@@ -172,7 +172,7 @@ interface Port {
 }
 
 /** Put the devices of pods on a bridge, with a network of their own as its pods have it, and off again. */
-function bridgeOf(ports: readonly Port[]): Required<Pick<Fault, "inject" | "mend">> {
+function bridgeOf(ports: readonly Port[]): Required<Pick<Fault, "inject" | "fix">> {
   const addresses = ({ place }: Port) => ({ four: place.address("IPv4"), six: place.address("IPv6") });
   // Namespaces of one laboratory are named alike.
   const inside = ({ place }: Port, words: string): string => `ip -n "$(ip netns identify $$ | sed s/node1$/${place.name}/)" ${words}`;
@@ -189,13 +189,13 @@ function bridgeOf(ports: readonly Port[]): Required<Pick<Fault, "inject" | "mend
     ...routes(port, "cni9"),
     ...networks(port).map((network) => inside(port, `route add ${network} dev eth0`)),
   ]);
-  const mend = ports.flatMap((port) => [
+  const fix = ports.flatMap((port) => [
     ...networks(port).map((network) => inside(port, `route del ${network} dev eth0`)),
     `ip link set ${port.device} nomaster`,
     ...routes(port, port.device),
   ]);
   return {
     inject: ["ip link add cni9 type bridge", "ip link set cni9 up", ...inject].join("; "),
-    mend: [...mend, "ip link del cni9"].join("; "),
+    fix: [...fix, "ip link del cni9"].join("; "),
   };
 }

@@ -7,7 +7,7 @@ import type { FaultStage } from "./stage.ts";
 const MISSING = ["kernel_missing"] as const;
 const CHANGED = ["kernel_changed"] as const;
 const BACKENDS = ["ebpf"];
-const HAND = `${process.execPath} --conditions=@turnout/source ${fileURLToPath(new URL("../../bench/healing/ebpf-hand.ts", import.meta.url))}`;
+const WRITER = `${process.execPath} --conditions=@turnout/source ${fileURLToPath(new URL("../../bench/healing/ebpf-hand.ts", import.meta.url))}`;
 const PINS = "/sys/fs/bpf/turnout";
 
 /** What is done to maps, links and the table of nft. */
@@ -59,7 +59,7 @@ function keyBytes({ address, port }: { readonly address: string; readonly port: 
 
 /** What the hand does to a map. */
 function toMap(verb: "delete" | "copy" | "replace", map: string, ...bytes: readonly string[]): string {
-  return `${HAND} ${verb} ${PINS}/v*/${map} ${bytes.join(" ")}`;
+  return `${WRITER} ${verb} ${PINS}/v*/${map} ${bytes.join(" ")}`;
 }
 
 function serviceFaults({ web, node, six, affine, list, fromPod, fromClient, toAffine }: Ground): readonly Fault[] {
@@ -174,7 +174,7 @@ function attachedFaults({ fromPod, fromClient }: Ground): readonly Fault[] {
       culprits: CHANGED,
       names: "the program turnout_conn4 at connect4 of its cgroup is detached",
       ask: fromPod,
-      inject: `${HAND} detach ${PINS}/links/turnout_conn4`,
+      inject: `${WRITER} detach ${PINS}/links/turnout_conn4`,
     },
     { name: "the pins of links are removed", culprits: MISSING, names: "the program turnout_", ask: fromPod, inject: `rm ${PINS}/links/*` },
     {
@@ -183,7 +183,7 @@ function attachedFaults({ fromPod, fromClient }: Ground): readonly Fault[] {
       names: "the program at ingress of",
       command: "bpftool net",
       ask: fromClient,
-      inject: `for pin in ${PINS}/links/*-ingress; do ${HAND} detach $pin; done`,
+      inject: `for pin in ${PINS}/links/*-ingress; do ${WRITER} detach $pin; done`,
     },
     {
       name: "the table of nft is deleted (eBPF)",

@@ -17,7 +17,7 @@ export interface FaultQuestion {
   /** The command is asked, and told to probe endpoints. */
   readonly isProbed?: true;
   /** The command is asked with a source and these flags, and reads everything by itself. */
-  readonly aloneWith?: readonly string[];
+  readonly standaloneWith?: readonly string[];
 }
 
 /** Something that is broken on purpose, and what has to be named as the culprit. */
@@ -28,7 +28,7 @@ export interface Fault {
   readonly ask: FaultQuestion;
   /** Shell commands on node1 that break it, and that mend it again. */
   readonly inject?: string;
-  readonly mend?: string;
+  readonly fix?: string;
   /** Where else than on node1. */
   readonly at?: string;
   /** Backends that can have it; default all. */

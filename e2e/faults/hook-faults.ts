@@ -33,10 +33,10 @@ export function hookFaults(stage: FaultStage): readonly Fault[] {
 }
 
 /** Add rules, and take them away again. */
-function rules(tool: string, ...added: readonly string[]): Required<Pick<Fault, "inject" | "mend">> {
+function rules(tool: string, ...added: readonly string[]): Required<Pick<Fault, "inject" | "fix">> {
   return {
     inject: added.map((rule) => `${tool} ${rule}`).join("; "),
-    mend: added.map((rule) => `${tool} ${rule.replace(/-[AI] /, "-D ").replace(/^(-P \S+) DROP/, "$1 ACCEPT")}`).join("; "),
+    fix: added.map((rule) => `${tool} ${rule.replace(/-[AI] /, "-D ").replace(/^(-P \S+) DROP/, "$1 ACCEPT")}`).join("; "),
   };
 }
 
@@ -65,7 +65,7 @@ function loopbackFaults({ to }: Ground): readonly Fault[] {
       inject: nft(
         'add table inet fw; add chain inet fw i { type filter hook input priority 0; policy drop; }; add rule inet fw i iif "lo" accept; add rule inet fw i ct state established,related accept',
       ),
-      mend: "nft delete table inet fw",
+      fix: "nft delete table inet fw",
     },
     {
       name: "lo: INPUT drops what this node sends to itself",
@@ -74,7 +74,7 @@ function loopbackFaults({ to }: Ground): readonly Fault[] {
       connections: "mended",
       ask,
       inject: closed.inject,
-      mend: `${closed.mend}; for m in '-m conntrack --ctstate DNAT' '-p tcp'; do iptables-nft -S INPUT | grep -e "-A INPUT .*$m.* -j ACCEPT" | sed 's/^-A/iptables-nft -D/' | sh; done`,
+      fix: `${closed.fix}; for m in '-m conntrack --ctstate DNAT' '-p tcp'; do iptables-nft -S INPUT | grep -e "-A INPUT .*$m.* -j ACCEPT" | sed 's/^-A/iptables-nft -D/' | sh; done`,
     },
     {
       name: "lo: OUTPUT lets out what leaves by lo, and the Service's address leads elsewhere",
@@ -99,10 +99,10 @@ function loopbackFaults({ to }: Ground): readonly Fault[] {
 function earlierFaults({ to, pod }: Ground): readonly Fault[] {
   const backends = ["ebpf"];
   const remote = to("remote", "nodePort@node1");
-  const redirect = (chain: string, match: string): Pick<Fault, "inject" | "mend"> =>
+  const redirect = (chain: string, match: string): Pick<Fault, "inject" | "fix"> =>
     rules("iptables-nft", `-t nat -A ${chain} -p tcp ${match} -j REDIRECT --to-ports 3128`);
   const redirected = { backends, culprits: ["foreign_translation"], connections: "mended" } as const;
-  const quiet = ({ inject = "", mend = "" }: Pick<Fault, "inject" | "mend">) => ({ inject, mend: `${mend} 2>/dev/null || true` });
+  const quiet = ({ inject = "", fix = "" }: Pick<Fault, "inject" | "fix">) => ({ inject, fix: `${fix} 2>/dev/null || true` });
   return [
     {
       name: "eBPF: a node port is redirected in nat PREROUTING, and conntrack knows better",
@@ -137,7 +137,7 @@ function earlierFaults({ to, pod }: Ground): readonly Fault[] {
 
 /** With iptables our chain is one of many of a table; with nftables our table is another one. */
 function bypassFaults({ to }: Ground): readonly Fault[] {
-  const quiet = ({ inject = "", mend = "" }: Pick<Fault, "inject" | "mend">) => ({ inject, mend: `${mend} 2>/dev/null || true` });
+  const quiet = ({ inject = "", fix = "" }: Pick<Fault, "inject" | "fix">) => ({ inject, fix: `${fix} 2>/dev/null || true` });
   const nodePorts = quiet(rules("iptables-nft", "-t nat -I PREROUTING -i eth0 -p tcp -m multiport --dports 30000:32767 -j ACCEPT"));
   const serviceRange = quiet(rules("iptables-nft", "-t nat -I OUTPUT -d 10.96.0.0/16 -j RETURN"));
   const fromClient = { from: "client1", ...to("here", "nodePort@node1") };
@@ -160,13 +160,13 @@ function untrackedFaults({ to }: Ground): readonly Fault[] {
     names: "keeps the answer from being tracked",
     connections: "mended",
   } as const;
-  const quiet = ({ inject = "", mend = "" }: Pick<Fault, "inject" | "mend">) => ({ inject, mend: `${mend} 2>/dev/null || true` });
+  const quiet = ({ inject = "", fix = "" }: Pick<Fault, "inject" | "fix">) => ({ inject, fix: `${fix} 2>/dev/null || true` });
   const answers = quiet(rules("iptables-nft", "-t raw -A PREROUTING -p tcp --sport 8080 -j CT --notrack"));
-  const table = (priority: string): Pick<Fault, "inject" | "mend"> => ({
+  const table = (priority: string): Pick<Fault, "inject" | "fix"> => ({
     inject: nft(
       `add table inet tune; add chain inet tune pre { type filter hook prerouting priority ${priority}; }; add rule inet tune pre tcp sport 8080 notrack`,
     ),
-    mend: "nft delete table inet tune",
+    fix: "nft delete table inet tune",
   });
   const fromClient = { from: "client1", ...to("here", "nodePort@node1") };
   return [
@@ -216,7 +216,7 @@ function matchFaults({ to }: Ground): readonly Fault[] {
       connections: "mended",
       ask,
       inject: `iptables-nft -I FORWARD -m conntrack --ctorigdstport ${nodePort.port} --ctdir ORIGINAL -p tcp -j DROP`,
-      mend: "iptables-nft -D FORWARD -m conntrack --ctstate DNAT -j ACCEPT 2>/dev/null || true; iptables-nft -S FORWARD | grep ctorigdstport | sed 's/^-A/iptables-nft -D/' | sh",
+      fix: "iptables-nft -D FORWARD -m conntrack --ctstate DNAT -j ACCEPT 2>/dev/null || true; iptables-nft -S FORWARD | grep ctorigdstport | sed 's/^-A/iptables-nft -D/' | sh",
     },
     {
       name: "broadcasts, multicasts and bridged packets are dropped, and nothing is wrong",
@@ -241,7 +241,7 @@ function matchFaults({ to }: Ground): readonly Fault[] {
       inject: nft(
         "add table inet fw; add chain inet fw f { type filter hook forward priority 0; }; add rule inet fw f ip daddr 10.1.0.0/16 ct direction reply drop; add rule inet fw f meta pkttype { broadcast, multicast } drop",
       ),
-      mend: "nft delete table inet fw",
+      fix: "nft delete table inet fw",
     },
   ];
 }
@@ -249,9 +249,9 @@ function matchFaults({ to }: Ground): readonly Fault[] {
 /** Chains at the egress and ingress of devices. */
 function deviceFaults({ to, pod }: Ground): readonly Fault[] {
   const ask = { from: "client1", ...to("remote", "nodePort@node1") };
-  const at = (hook: string, rule: string): Pick<Fault, "inject" | "mend"> => ({
+  const at = (hook: string, rule: string): Pick<Fault, "inject" | "fix"> => ({
     inject: nft(`add table netdev fw; add chain netdev fw e { type filter hook ${hook} priority 0; }; add rule netdev fw e ${rule}`),
-    mend: "nft delete table netdev fw",
+    fix: "nft delete table netdev fw",
   });
   const lost = { backends: FORWARDED, culprits: ["foreign_drop"], connections: "mended", ask } as const;
   return [
@@ -270,16 +270,16 @@ function deviceFaults({ to, pod }: Ground): readonly Fault[] {
       inject: nft(
         'add table netdev fw; add chain netdev fw e { type filter hook egress device "veth1" priority 0; }; add rule netdev fw e drop; add chain netdev fw i { type filter hook ingress device "veth1" priority 0; }; add rule netdev fw i drop',
       ),
-      mend: "nft delete table netdev fw",
+      fix: "nft delete table netdev fw",
     },
   ];
 }
 
 /** Sources that others rewrite to an address of nobody. */
 function sourceFaults({ to, pod }: Ground): readonly Fault[] {
-  const snat = (endpoint: string): Pick<Fault, "inject" | "mend"> => {
-    const { inject, mend } = rules("iptables-nft", `-t nat -A POSTROUTING -p tcp -d ${endpoint} -j SNAT --to-source 198.18.0.1`);
-    return { inject, mend: `${mend} 2>/dev/null || true` };
+  const snat = (endpoint: string): Pick<Fault, "inject" | "fix"> => {
+    const { inject, fix } = rules("iptables-nft", `-t nat -A POSTROUTING -p tcp -d ${endpoint} -j SNAT --to-source 198.18.0.1`);
+    return { inject, fix: `${fix} 2>/dev/null || true` };
   };
   const lost = { backends: FORWARDED, culprits: ["no_way_back"], connections: "mended" } as const;
   const ask = { from: "pod-1-2", ...to("remote", "clusterIP") };
@@ -291,7 +291,7 @@ function sourceFaults({ to, pod }: Ground): readonly Fault[] {
       ...lost,
       ask,
       inject: `${elsewhere.inject}; ip route add 198.18.0.1 dev veth1`,
-      mend: `${elsewhere.mend}; ip route del 198.18.0.1 dev veth1`,
+      fix: `${elsewhere.fix}; ip route del 198.18.0.1 dev veth1`,
     },
     {
       name: "a source becomes an address of nobody, and answers of a pod here come by this node all the same",
@@ -304,7 +304,7 @@ function sourceFaults({ to, pod }: Ground): readonly Fault[] {
   ];
 }
 
-function outputs(also: string): Required<Pick<Fault, "inject" | "mend">> {
-  const { inject, mend } = rules("iptables-nft", "-A OUTPUT -o lo -j ACCEPT", `-A OUTPUT ${KNOWN}`, "-P OUTPUT DROP");
-  return { inject, mend: `${mend}${also}` };
+function outputs(also: string): Required<Pick<Fault, "inject" | "fix">> {
+  const { inject, fix } = rules("iptables-nft", "-A OUTPUT -o lo -j ACCEPT", `-A OUTPUT ${KNOWN}`, "-P OUTPUT DROP");
+  return { inject, fix: `${fix}${also}` };
 }

@@ -38,7 +38,7 @@ export function hostFaults(stage: FaultStage): readonly Fault[] {
     ...deviceFaults(ground),
     ...passageFaults(ground),
     ...downFaults(ground),
-    ...besideFaults(ground),
+    ...faultsNextTo(ground),
     ...flagFaults(ground),
   ];
 }
@@ -53,7 +53,7 @@ function routeFaults({ cluster, fromPod, pod2, pod1, pod2v6 }: Ground): readonly
       names: "ip_forward",
       ask: { ...fromPod, ...cluster("remote") },
       inject: "sysctl -qw net.ipv4.ip_forward=0",
-      mend: "sysctl -qw net.ipv4.ip_forward=1",
+      fix: "sysctl -qw net.ipv4.ip_forward=1",
     },
     {
       name: "forwarding is off on one device",
@@ -61,7 +61,7 @@ function routeFaults({ cluster, fromPod, pod2, pod1, pod2v6 }: Ground): readonly
       culprits: ["forwarding_off"],
       ask: { ...fromPod, ...cluster("remote") },
       inject: "sysctl -qw net.ipv4.conf.veth2.forwarding=0",
-      mend: "sysctl -qw net.ipv4.conf.veth2.forwarding=1",
+      fix: "sysctl -qw net.ipv4.conf.veth2.forwarding=1",
     },
     {
       name: "forwarding of IPv6 is off",
@@ -69,7 +69,7 @@ function routeFaults({ cluster, fromPod, pod2, pod1, pod2v6 }: Ground): readonly
       culprits: ["forwarding_off"],
       ask: { ...fromPod, ...cluster("remote", "IPv6") },
       inject: "sysctl -qw net.ipv6.conf.all.forwarding=0",
-      mend: "sysctl -qw net.ipv6.conf.all.forwarding=1; for d in /proc/sys/net/ipv6/conf/*; do echo 1 >$d/forwarding; done",
+      fix: "sysctl -qw net.ipv6.conf.all.forwarding=1; for d in /proc/sys/net/ipv6/conf/*; do echo 1 >$d/forwarding; done",
     },
     {
       name: "no route to the pods of another node",
@@ -77,35 +77,35 @@ function routeFaults({ cluster, fromPod, pod2, pod1, pod2v6 }: Ground): readonly
       ask: { ...fromPod, ...cluster("remote") },
       names: "10.1.2.",
       inject: "ip route del 10.1.2.0/24; ip route add unreachable 10.1.0.0/16",
-      mend: "ip route del unreachable 10.1.0.0/16; ip route add 10.1.2.0/24 via 172.18.0.2",
+      fix: "ip route del unreachable 10.1.0.0/16; ip route add 10.1.2.0/24 via 172.18.0.2",
     },
     {
       name: "a blackhole route to an endpoint",
       culprits: ["no_route"],
       ask: { ...fromPod, ...cluster("remote") },
       inject: `ip route add blackhole ${pod2}/32`,
-      mend: `ip route del blackhole ${pod2}/32`,
+      fix: `ip route del blackhole ${pod2}/32`,
     },
     {
       name: "a prohibit route to an endpoint, IPv6",
       culprits: ["no_route"],
       ask: { ...fromPod, ...cluster("remote", "IPv6") },
       inject: `ip -6 route add prohibit ${pod2v6}/128`,
-      mend: `ip -6 route del prohibit ${pod2v6}/128`,
+      fix: `ip -6 route del prohibit ${pod2v6}/128`,
     },
     {
       name: "a routing rule that sends pods nowhere",
       culprits: ["no_route"],
       ask: { ...fromPod, ...cluster("remote") },
       inject: "ip rule add to 10.1.2.0/24 prohibit",
-      mend: "ip rule del to 10.1.2.0/24 prohibit",
+      fix: "ip rule del to 10.1.2.0/24 prohibit",
     },
     {
       name: "the route of a local pod is gone",
       culprits: ["no_route"],
       ask: { ...fromPod, ...cluster("here") },
       inject: `ip route del ${pod1}/32; ip route add unreachable 10.1.1.0/24`,
-      mend: `ip route del unreachable 10.1.1.0/24; ip route add ${pod1}/32 dev veth1`,
+      fix: `ip route del unreachable 10.1.1.0/24; ip route add ${pod1}/32 dev veth1`,
     },
   ];
 }
@@ -117,7 +117,7 @@ function deviceFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, cli
       culprits: ["device_down"],
       ask: { ...fromPod, ...cluster("here") },
       inject: `ip route add unreachable 10.1.1.0/24; ip link set veth1 down`,
-      mend: `ip link set veth1 up; ip route del unreachable 10.1.1.0/24; ip route replace ${pod1}/32 dev veth1; ip -6 route replace ${pod1v6}/128 dev veth1; ${podNeighbours(site)}`,
+      fix: `ip link set veth1 up; ip route del unreachable 10.1.1.0/24; ip route replace ${pod1}/32 dev veth1; ip -6 route replace ${pod1v6}/128 dev veth1; ${podNeighbours(site)}`,
     },
     {
       name: "the pod's end of its link is down",
@@ -125,14 +125,14 @@ function deviceFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, cli
       ask: { ...fromPod, ...cluster("here") },
       at: "pod-1-1",
       inject: "ip link set eth0 down",
-      mend: `ip link set eth0 up; ip -6 address replace ${pod1v6}/128 dev eth0 nodad; ip route replace 169.254.1.1 dev eth0; ip route replace default via 169.254.1.1 dev eth0; ip -6 route replace default via fe80::1 dev eth0; ${neighbours("eth0", ["169.254.1.1", "fe80::1"], "s/4c:02/4c:01/")}`,
+      fix: `ip link set eth0 up; ip -6 address replace ${pod1v6}/128 dev eth0 nodad; ip route replace 169.254.1.1 dev eth0; ip route replace default via 169.254.1.1 dev eth0; ip -6 route replace default via fe80::1 dev eth0; ${neighbours("eth0", ["169.254.1.1", "fe80::1"], "s/4c:02/4c:01/")}`,
     },
     {
       name: "no route back to the client",
       culprits: ["no_way_back", "rp_filter"],
       ask: { ...fromClient, ...outside("local") },
       inject: `ip route add unreachable ${client}/32`,
-      mend: `ip route del unreachable ${client}/32`,
+      fix: `ip route del unreachable ${client}/32`,
     },
     {
       name: "the way back is by another device, and nothing checks that",
@@ -140,7 +140,7 @@ function deviceFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, cli
       step: `answers to ${client} leave by other, not by eth0 where it came in`,
       ask: { ...fromClient, ...outside("web"), device: "eth0" },
       inject: `ip link add other type veth peer name other1; ip link set other up; ip link set other1 up; ip route add ${client}/32 dev other`,
-      mend: "ip link del other",
+      fix: "ip link del other",
     },
     {
       name: "strict rp_filter, and the way back is another",
@@ -149,28 +149,28 @@ function deviceFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, cli
       step: `answers to ${client} leave by other, not by eth0 where it came in`,
       ask: { ...fromClient, ...outside("web"), device: "eth0" },
       inject: `sysctl -qw net.ipv4.conf.eth0.rp_filter=1; ip link add other type veth peer name other1; ip link set other up; ip link set other1 up; ip route add ${client}/32 dev other`,
-      mend: `ip link del other; sysctl -qw net.ipv4.conf.eth0.rp_filter=0`,
+      fix: `ip link del other; sysctl -qw net.ipv4.conf.eth0.rp_filter=0`,
     },
     {
       name: "strict rp_filter for what a local pod answers",
       culprits: ["rp_filter"],
       ask: { ...fromPod, ...cluster("web"), device: "veth3" },
       inject: `sysctl -qw net.ipv4.conf.veth3.rp_filter=1`,
-      mend: "sysctl -qw net.ipv4.conf.veth3.rp_filter=0",
+      fix: "sysctl -qw net.ipv4.conf.veth3.rp_filter=0",
     },
     {
       name: "IPv6 is off on a pod's device",
       culprits: ["ipv6_off"],
       ask: { ...fromPod, ...cluster("here", "IPv6") },
       inject: `ip -6 route add unreachable fd00:1:1::/64; sysctl -qw net.ipv6.conf.veth1.disable_ipv6=1`,
-      mend: `sysctl -qw net.ipv6.conf.veth1.disable_ipv6=0; ip -6 route del unreachable fd00:1:1::/64; ip -6 address add fe80::1/64 dev veth1 nodad 2>/dev/null || true; ip -6 route replace ${pod1v6}/128 dev veth1; ${podNeighbours(site)}`,
+      fix: `sysctl -qw net.ipv6.conf.veth1.disable_ipv6=0; ip -6 route del unreachable fd00:1:1::/64; ip -6 address add fe80::1/64 dev veth1 nodad 2>/dev/null || true; ip -6 route replace ${pod1v6}/128 dev veth1; ${podNeighbours(site)}`,
     },
     {
       name: "the MTU of a pod's device is below IPv6's",
       culprits: ["mtu"],
       ask: { ...fromPod, ...cluster("here", "IPv6") },
       inject: `ip -6 route add unreachable fd00:1:1::/64; ip link set veth1 mtu 1200`,
-      mend: `ip link set veth1 mtu 1500; ip -6 route del unreachable fd00:1:1::/64; ip -6 address add fe80::1/64 dev veth1 nodad 2>/dev/null || true; ip -6 route replace ${pod1v6}/128 dev veth1; ${podNeighbours(site)}`,
+      fix: `ip link set veth1 mtu 1500; ip -6 route del unreachable fd00:1:1::/64; ip -6 address add fe80::1/64 dev veth1 nodad 2>/dev/null || true; ip -6 route replace ${pod1v6}/128 dev veth1; ${podNeighbours(site)}`,
     },
   ];
 }
@@ -185,7 +185,7 @@ function passageFaults({ cluster, outside, fromPod, fromClient, pod2, pod12, cli
       ask: { ...fromPod, ...cluster("remote") },
       inject:
         "ip link set eth0 mtu 1400; nft 'add table inet quiet; add chain inet quiet out { type filter hook output priority 0; }; add rule inet quiet out icmp type destination-unreachable drop'",
-      mend: "nft delete table inet quiet; ip link set eth0 mtu 1500",
+      fix: "nft delete table inet quiet; ip link set eth0 mtu 1500",
     },
     {
       name: "a narrower device, and packet too big is dropped, IPv6",
@@ -194,14 +194,14 @@ function passageFaults({ cluster, outside, fromPod, fromClient, pod2, pod12, cli
       ask: { ...fromPod, ...cluster("remote", "IPv6") },
       inject:
         "ip link set eth0 mtu 1400; nft 'add table inet quiet; add chain inet quiet out { type filter hook output priority 0; }; add rule inet quiet out icmpv6 type packet-too-big drop'",
-      mend: "nft delete table inet quiet; ip link set eth0 mtu 1500",
+      fix: "nft delete table inet quiet; ip link set eth0 mtu 1500",
     },
     {
       name: "the next hop does not answer on the link",
       culprits: ["neighbour"],
       ask: { ...fromPod, ...cluster("remote") },
       inject: `ip route add ${pod2}/32 via 172.18.0.99; curl -s --max-time 2 http://${pod2}/ >/dev/null || true`,
-      mend: `ip route del ${pod2}/32 via 172.18.0.99`,
+      fix: `ip route del ${pod2}/32 via 172.18.0.99`,
     },
     {
       name: "a remembered UDP flow to an endpoint that is gone",
@@ -209,7 +209,7 @@ function passageFaults({ cluster, outside, fromPod, fromClient, pod2, pod12, cli
       culprits: ["stale_flow"],
       ask: { ...fromClient, ...outside("web"), protocol: "UDP" },
       inject: flow(client, outside("web"), "10.1.1.99"),
-      mend: "conntrack -D -p udp --sport 4321 >/dev/null 2>&1",
+      fix: "conntrack -D -p udp --sport 4321 >/dev/null 2>&1",
     },
     {
       name: "a remembered UDP flow from before there were endpoints",
@@ -217,7 +217,7 @@ function passageFaults({ cluster, outside, fromPod, fromClient, pod2, pod12, cli
       culprits: ["stale_flow"],
       ask: { ...fromPod, ...web, protocol: "UDP" },
       inject: flow(pod12, web, web.to, web.port),
-      mend: "conntrack -D -p udp --sport 4321 >/dev/null 2>&1",
+      fix: "conntrack -D -p udp --sport 4321 >/dev/null 2>&1",
     },
     { name: "nothing listens at an endpoint", culprits: ["unanswered"], ask: { ...fromPod, to: "10.96.0.201", port: 80, isProbed: true } },
     {
@@ -226,7 +226,7 @@ function passageFaults({ cluster, outside, fromPod, fromClient, pod2, pod12, cli
       ask: { ...fromPod, ...cluster("here"), isProbed: true },
       at: "pod-1-1",
       inject: "nft 'add table inet shut; add chain inet shut in { type filter hook input priority 0; policy drop; }'",
-      mend: "nft delete table inet shut",
+      fix: "nft delete table inet shut",
     },
     {
       name: "a node port on an address that was not chosen",
@@ -234,7 +234,7 @@ function passageFaults({ cluster, outside, fromPod, fromClient, pod2, pod12, cli
       culprits: ["node_port_address"],
       ask: { ...fromClient, to: "172.18.0.77", port: services.web.target("nodePort@node1", "IPv4").port },
       inject: "ip address add 172.18.0.77/32 dev eth0; sleep 0.5",
-      mend: "ip address del 172.18.0.77/32 dev eth0; sleep 0.5",
+      fix: "ip address del 172.18.0.77/32 dev eth0; sleep 0.5",
     },
   ];
 }
@@ -247,7 +247,7 @@ function downFaults({ cluster, fromPod, pod1 }: Ground): readonly Fault[] {
       culprits: ["unknown_address"],
       ask: { ...fromPod, to: "10.96.77.79", port: 80 },
       inject: "ip route add unreachable 10.96.0.0/16; ip link add spare type bridge; ip address add 192.0.2.200/32 dev spare",
-      mend: "ip link del spare; ip route del unreachable 10.96.0.0/16",
+      fix: "ip link del spare; ip route del unreachable 10.96.0.0/16",
     },
     {
       name: "a device that is down and has an address, and no route to the pods of another node, nor any other",
@@ -256,20 +256,20 @@ function downFaults({ cluster, fromPod, pod1 }: Ground): readonly Fault[] {
       ask: { ...fromPod, ...cluster("remote") },
       inject:
         "ip route save table main >/tmp/turnout-routes; ip route del 10.1.2.0/24; ip route del default; ip link add spare type bridge; ip address add 192.0.2.200/24 dev spare",
-      mend: "ip link del spare; ip route flush table main; ip route restore </tmp/turnout-routes; rm /tmp/turnout-routes",
+      fix: "ip link del spare; ip route flush table main; ip route restore </tmp/turnout-routes; rm /tmp/turnout-routes",
     },
     {
       name: "a device that is down, and a route to a pod that is missing",
       culprits: ["no_route"],
       ask: { ...fromPod, ...cluster("here") },
       inject: `ip route del ${pod1}/32; ip route add unreachable 10.1.1.0/24; ip link add spare type bridge`,
-      mend: `ip link del spare; ip route del unreachable 10.1.1.0/24; ip route add ${pod1}/32 dev veth1`,
+      fix: `ip link del spare; ip route del unreachable 10.1.1.0/24; ip route add ${pod1}/32 dev veth1`,
     },
   ];
 }
 
 /** What is beside the packet's way, and where the packet ends on this host. */
-function besideFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, client }: Ground): readonly Fault[] {
+function faultsNextTo({ cluster, outside, fromPod, fromClient, pod1, pod1v6, client }: Ground): readonly Fault[] {
   return [
     {
       name: "the route back to a pod that asks is gone, and the default route takes its answers",
@@ -277,14 +277,14 @@ function besideFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, cli
       ask: { from: "pod-1-1", ...cluster("remote"), device: "veth1" },
       connections: "lost",
       inject: `ip route del ${pod1}/32`,
-      mend: `ip route add ${pod1}/32 dev veth1`,
+      fix: `ip route add ${pod1}/32 dev veth1`,
     },
     {
       name: "no route to a pod, and IPv6 is off on a bridge of others",
       culprits: ["no_route"],
       ask: { ...fromPod, ...cluster("here", "IPv6") },
       inject: `ip -6 route del ${pod1v6}/128; ip -6 route add unreachable fd00:1:1::/64; ip link add spare type bridge; ip address add 192.0.2.200/24 dev spare; ip link set spare up; sysctl -qw net.ipv6.conf.spare.disable_ipv6=1`,
-      mend: `ip link del spare; ip -6 route del unreachable fd00:1:1::/64; ip -6 route add ${pod1v6}/128 dev veth1`,
+      fix: `ip link del spare; ip -6 route del unreachable fd00:1:1::/64; ip -6 route add ${pod1v6}/128 dev veth1`,
     },
     {
       name: "packets of others were dropped by rp_filter, which is strict on a bridge's port, and nothing is wrong",
@@ -292,7 +292,7 @@ function besideFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, cli
       ask: { ...fromClient, ...outside("web") },
       connections: "arrive",
       inject: `ip link add spare type bridge; ip link add other type veth peer name other1; ip link set other master spare; ip link set other up; ip link set other1 up; ip link set spare up; sysctl -qw net.ipv4.conf.eth0.rp_filter=1; ip route add ${client}/32 dev spare; ip netns exec "$(ip netns identify $$ | sed s/node1$/client1/)" curl -s -m 1 http://172.18.0.1:8082/ >/dev/null || true; ip route del ${client}/32 dev spare; sysctl -qw net.ipv4.conf.eth0.rp_filter=0; sysctl -qw net.ipv4.conf.other.rp_filter=1; [ "$(grep -A1 IPReversePathFilter /proc/net/netstat | awk 'NR==1 { for (i = 1; i <= NF; i++) if ($i == "IPReversePathFilter") at = i } NR==2 { print $at }')" -gt 0 ]`,
-      mend: "ip link del other; ip link del spare",
+      fix: "ip link del other; ip link del spare",
     },
     {
       name: "another program masquerades what goes to pods, and nothing is wrong",
@@ -302,7 +302,7 @@ function besideFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, cli
       connections: "arrive",
       note: "rewrites the source",
       inject: "iptables-nft -t nat -I POSTROUTING -d 10.1.0.0/16 -j MASQUERADE",
-      mend: "iptables-nft -t nat -D POSTROUTING -d 10.1.0.0/16 -j MASQUERADE",
+      fix: "iptables-nft -t nat -D POSTROUTING -d 10.1.0.0/16 -j MASQUERADE",
     },
     {
       name: "a node port that nobody has",
@@ -317,7 +317,7 @@ function besideFaults({ cluster, outside, fromPod, fromClient, pod1, pod1v6, cli
       ask: { ...fromClient, to: "172.18.0.1", port: 2222 },
       connections: "arrive",
       inject: `iptables-nft -t nat -I PREROUTING -d 172.18.0.1/32 -p tcp --dport 2222 -j DNAT --to-destination ${pod1}:8080`,
-      mend: `iptables-nft -t nat -D PREROUTING -d 172.18.0.1/32 -p tcp --dport 2222 -j DNAT --to-destination ${pod1}:8080`,
+      fix: `iptables-nft -t nat -D PREROUTING -d 172.18.0.1/32 -p tcp --dport 2222 -j DNAT --to-destination ${pod1}:8080`,
     },
   ];
 }
@@ -329,12 +329,12 @@ function flagFaults({ fromPod, web }: Ground): readonly Fault[] {
       name: "asked without the flags of the proxy that runs, and nothing is wrong",
       culprits: [],
       step: "counts as a pod",
-      ask: { ...fromPod, ...web, aloneWith: [] },
+      ask: { ...fromPod, ...web, standaloneWith: [] },
     },
     {
       name: "asked without --service-metrics, with which the proxy runs, and nothing is wrong",
       culprits: [],
-      ask: { ...fromPod, ...web, aloneWith: [] },
+      ask: { ...fromPod, ...web, standaloneWith: [] },
       extraFlags: ["--service-metrics", "20"],
     },
     {
@@ -342,13 +342,13 @@ function flagFaults({ fromPod, web }: Ground): readonly Fault[] {
       backends: ["nft"],
       culprits: ["other_flags"],
       names: "option counters of the backend: the default, not true",
-      ask: { ...fromPod, ...web, aloneWith: ["--backend-option", "counters=true"] },
+      ask: { ...fromPod, ...web, standaloneWith: ["--backend-option", "counters=true"] },
     },
     {
       name: "asked with another cluster CIDR than that of the proxy that runs",
       culprits: ["other_flags"],
       names: "--cluster-cidr",
-      ask: { ...fromPod, ...web, aloneWith: ["--cluster-cidr", "10.2.0.0/16"] },
+      ask: { ...fromPod, ...web, standaloneWith: ["--cluster-cidr", "10.2.0.0/16"] },
     },
   ];
 }

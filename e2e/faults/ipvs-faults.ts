@@ -35,15 +35,15 @@ export function ipvsKernelFaults(stage: FaultStage): readonly Fault[] {
 const KEPT = "/tmp/turnout-fault";
 
 /** Done to a table of iptables, and undone by what it was: what an answer had one type is gone as well. */
-function toTable(table: string, how: string): Pick<Fault, "inject" | "mend"> {
+function toTable(table: string, how: string): Pick<Fault, "inject" | "fix"> {
   return {
     inject: `iptables-legacy-save -t ${table} >${KEPT}; ${how}`,
-    mend: `iptables-legacy-restore -T ${table} <${KEPT}; rm ${KEPT}`,
+    fix: `iptables-legacy-restore -T ${table} <${KEPT}; rm ${KEPT}`,
   };
 }
 
 /** The first rule of a chain, as `TABLE CHAIN MATCH -j TARGET`. */
-function rule(text: string): Pick<Fault, "inject" | "mend"> {
+function rule(text: string): Pick<Fault, "inject" | "fix"> {
   const [table = "", chain, ...rest] = text.split(" ");
   return toTable(table, `iptables-legacy -t ${table} -I ${chain} ${rest.join(" ")}`);
 }
@@ -134,7 +134,7 @@ function harmlessFaults({ here, target }: Ground): readonly Fault[] {
       ...harmless,
       ask: { from: "pod-1-2", ...target("remote", "clusterIP") },
       inject: "sysctl -qw net.ipv4.conf.veth2.forwarding=0",
-      mend: "sysctl -qw net.ipv4.conf.veth2.forwarding=1",
+      fix: "sysctl -qw net.ipv4.conf.veth2.forwarding=1",
     },
   ];
 }
@@ -147,17 +147,17 @@ function parameterFaults({ target }: Ground): readonly Fault[] {
       connections: "mended",
       ask: { from: "pod-1-2", ...target("remote", "clusterIP") },
       inject: "sysctl -qw net.ipv4.conf.eth0.forwarding=0",
-      mend: "sysctl -qw net.ipv4.conf.eth0.forwarding=1",
+      fix: "sysctl -qw net.ipv4.conf.eth0.forwarding=1",
     },
   ];
 }
 
 /** Done to a virtual server, and undone by what it was. */
-function toServer({ to, port }: Pick<FaultQuestion, "to" | "port">, how: string): Pick<Fault, "inject" | "mend"> {
+function toServer({ to, port }: Pick<FaultQuestion, "to" | "port">, how: string): Pick<Fault, "inject" | "fix"> {
   const server = to.includes(":") ? `[${to}]:${port}` : `${to}:${port}`;
   return {
     inject: `ipvsadm -Sn | grep -F -- '-t ${server} ' >${KEPT}; ${how.replaceAll("@", server)}`,
-    mend: `ipvsadm -D -t ${server} 2>/dev/null || true; ipvsadm -R <${KEPT}; rm ${KEPT}`,
+    fix: `ipvsadm -D -t ${server} 2>/dev/null || true; ipvsadm -R <${KEPT}; rm ${KEPT}`,
   };
 }
 
@@ -238,7 +238,7 @@ function settingFaults({ web, target }: Ground): readonly Fault[] {
       names: web.to,
       ask: fromPod,
       inject: `ipvsadm -Sn >${KEPT}; ipvsadm -C`,
-      mend: `ipvsadm -R <${KEPT}; rm ${KEPT}`,
+      fix: `ipvsadm -R <${KEPT}; rm ${KEPT}`,
     },
     {
       name: "a virtual server for a Service that is gone",
@@ -246,14 +246,14 @@ function settingFaults({ web, target }: Ground): readonly Fault[] {
       names: "10.96.66.6",
       ask: { from: "pod-1-3", to: "10.96.66.6", port: 80 },
       inject: "ip address add 10.96.66.6/32 dev kube-ipvs0; ipvsadm -A -t 10.96.66.6:80 -s rr",
-      mend: "ipvsadm -D -t 10.96.66.6:80; ip address del 10.96.66.6/32 dev kube-ipvs0",
+      fix: "ipvsadm -D -t 10.96.66.6:80; ip address del 10.96.66.6/32 dev kube-ipvs0",
     },
   ];
 }
 
 /** Done to a set, and undone by what it held. */
-function toSet(set: string, how: string): Pick<Fault, "inject" | "mend"> {
-  return { inject: `ipset save ${set} >${KEPT}; ${how.replaceAll("@", set)}`, mend: `ipset restore -exist <${KEPT}; rm ${KEPT}` };
+function toSet(set: string, how: string): Pick<Fault, "inject" | "fix"> {
+  return { inject: `ipset save ${set} >${KEPT}; ${how.replaceAll("@", set)}`, fix: `ipset restore -exist <${KEPT}; rm ${KEPT}` };
 }
 
 function setFaults({ web, target, pod12 }: Ground): readonly Fault[] {
@@ -293,7 +293,7 @@ function otherKernelFaults({ web, target }: Ground): readonly Fault[] {
       names: `address ${web.to} on kube-ipvs0`,
       ask: fromPod,
       inject: `ip address del ${web.to}/32 dev kube-ipvs0`,
-      mend: `ip address add ${web.to}/32 dev kube-ipvs0`,
+      fix: `ip address add ${web.to}/32 dev kube-ipvs0`,
     },
     {
       name: "the chain KUBE-SERVICES is empty",
@@ -322,7 +322,7 @@ function otherKernelFaults({ web, target }: Ground): readonly Fault[] {
       names: "net.ipv4.vs.conntrack",
       ask: fromPod,
       inject: "sysctl -qw net.ipv4.vs.conntrack=0",
-      mend: "sysctl -qw net.ipv4.vs.conntrack=1",
+      fix: "sysctl -qw net.ipv4.vs.conntrack=1",
     },
   ];
 }

@@ -33,7 +33,7 @@ export function kernelFaults(stage: FaultStage): readonly Fault[] {
 
 /** The proxy that wrote the rules is gone, and the command is told other flags. */
 function flagFaults({ fromPod, nft }: Ground): readonly Fault[] {
-  const other = { culprits: ["other_flags"], ask: { ...fromPod, aloneWith: ["--node-name", "node1"] } } as const;
+  const other = { culprits: ["other_flags"], ask: { ...fromPod, standaloneWith: ["--node-name", "node1"] } } as const;
   const standalone = ["--node-name", "node1", ...FLAGS];
   return [
     { ...other, name: "asked without the flags that the proxy had", backends: ["nft", "iptables", "ebpf"] },
@@ -41,7 +41,7 @@ function flagFaults({ fromPod, nft }: Ground): readonly Fault[] {
       ...other,
       name: "asked without --service-metrics, which the proxy had",
       backends: ["nft"],
-      ask: { ...fromPod, aloneWith: standalone },
+      ask: { ...fromPod, standaloneWith: standalone },
       extraFlags: ["--service-metrics", "20"],
     },
     {
@@ -49,7 +49,7 @@ function flagFaults({ fromPod, nft }: Ground): readonly Fault[] {
       backends: ["nft"],
       culprits: MISSING,
       names: "element ",
-      ask: { ...fromPod, aloneWith: [...standalone, "--service-metrics", "1"] },
+      ask: { ...fromPod, standaloneWith: [...standalone, "--service-metrics", "1"] },
       extraFlags: ["--service-metrics", "20"],
       inject: nft(`delete element ip turnout services { ${fromPod.to} . tcp . ${fromPod.port} }`),
     },
@@ -58,14 +58,14 @@ function flagFaults({ fromPod, nft }: Ground): readonly Fault[] {
       name: "asked without the option of the backend that the proxy had",
       backends: ["iptables"],
       names: "KUBE-SVC-",
-      ask: { ...fromPod, aloneWith: standalone },
+      ask: { ...fromPod, standaloneWith: standalone },
       extraFlags: ["--backend-option", "endpoint-comments=false"],
     },
     {
       ...other,
       name: "asked without the size of maps that the proxy had",
       backends: ["ebpf"],
-      ask: { ...fromPod, aloneWith: standalone },
+      ask: { ...fromPod, standaloneWith: standalone },
       extraFlags: ["--backend-option", "max-services=1000"],
     },
   ];

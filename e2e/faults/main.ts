@@ -2,18 +2,18 @@ import { parseArgs } from "node:util";
 import { oneOf, runCommand } from "@turnout/house/command-line";
 import { playInGuest } from "@turnout/house/guest";
 import { healthyVariants } from "./healthy.ts";
-import { allFaults, playFault, playHealthy, verdictTable } from "./play.ts";
+import { allFaults, runFault, runHealthy, verdictTable } from "./play.ts";
 import type { Verdict } from "./play.ts";
-import { createFaultStage, GUEST_BACKEND } from "./stage.ts";
+import { createFaultStage, VM_BACKEND } from "./stage.ts";
 
-const PLAYED = ["nft", "iptables", "iptables-legacy", "ebpf", "userspace", GUEST_BACKEND];
+const RAN = ["nft", "iptables", "iptables-legacy", "ebpf", "userspace", VM_BACKEND];
 
 /**
  * Play the whole corpus of faults with one backend, and print what was named: `npm run e2e:faults -- nft [text]`. With a text, only faults with it
  * in their names, or of that kind, are played, and no healthy cases (`healthy`: nothing else). With ipvs it is played in a guest; `iptables-legacy`
  * is iptables with legacy tools.
  */
-async function playHere(name: string, only: string): Promise<boolean> {
+async function runHere(name: string, only: string): Promise<boolean> {
   const stage = await createFaultStage(name);
   const verdicts: Verdict[] = [];
   const notify = (verdict: Verdict): void => {
@@ -25,8 +25,8 @@ async function playHere(name: string, only: string): Promise<boolean> {
   };
   try {
     if (["", "healthy"].includes(only))
-      for (const variant of healthyVariants(stage.backend)) for (const verdict of await playHealthy(stage, variant)) notify(verdict);
-    for (const ran of allFaults(stage)) if (ran.fault.name.includes(only) || ran.kind === only) notify(await playFault(stage, ran));
+      for (const variant of healthyVariants(stage.backend)) for (const verdict of await runHealthy(stage, variant)) notify(verdict);
+    for (const ran of allFaults(stage)) if (ran.fault.name.includes(only) || ran.kind === only) notify(await runFault(stage, ran));
   } finally {
     process.stdout.write(verdictTable(verdicts));
     await stage.destroy();
@@ -43,15 +43,15 @@ function asked(args: readonly string[]) {
   });
   const [backend = "nft", only = "", ...more] = positionals;
   if (more.length > 0) throw new RangeError("say one backend, and one text");
-  return { backend: oneOf("backend", backend, PLAYED), only, isInGuest: values["in-guest"] };
+  return { backend: oneOf("backend", backend, RAN), only, isInGuest: values["in-guest"] };
 }
 
 await runCommand({
   name: "e2e:faults",
-  usage: `npm run e2e:faults -- [BACKEND [TEXT]]\n  Break a node, and see whether turnout why names each fault; only those with the text in their name, or of that kind. Needs root.\n  backends: ${PLAYED.join(", ")} (default nft)`,
+  usage: `npm run e2e:faults -- [BACKEND [TEXT]]\n  Break a node, and see whether turnout why names each fault; only those with the text in their name, or of that kind. Needs root.\n  backends: ${RAN.join(", ")} (default nft)`,
   read: asked,
   execute: async ({ backend, only, isInGuest }) =>
-    backend === GUEST_BACKEND && !isInGuest
+    backend === VM_BACKEND && !isInGuest
       ? (await playInGuest(new URL("./main.ts", import.meta.url), [backend, only])) === 0
-      : await playHere(backend, only),
+      : await runHere(backend, only),
 });

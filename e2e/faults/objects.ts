@@ -221,10 +221,10 @@ export async function applyObjects(site: Site): Promise<void> {
     if (number === 18) return [];
     return edit([serviceManifest(manifest), ...sliceManifests(manifest, endpoints(site), families)]);
   });
-  const deaf: ServiceManifest = {
+  const unread: ServiceManifest = {
     name: "deaf",
     clusterIPs: ["10.96.0.201", "fd00:96::201"],
     ports: [{ name: "http", port: PORT, targetPort: 9 }],
   };
-  await site.api.apply([...objects, serviceManifest(deaf), ...sliceManifests(deaf, both(site), ["IPv4", "IPv6"])]);
+  await site.api.apply([...objects, serviceManifest(unread), ...sliceManifests(unread, both(site), ["IPv4", "IPv6"])]);
 }

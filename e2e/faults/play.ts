@@ -13,12 +13,12 @@ import { kernelFaults } from "./kernel-faults.ts";
 import { objectFaults } from "./objects.ts";
 import { ruleFaults } from "./rule-faults.ts";
 import { userspaceKernelFaults, userspaceWayFaults } from "./userspace-faults.ts";
-import { GUEST_BACKEND } from "./stage.ts";
+import { VM_BACKEND } from "./stage.ts";
 import type { FaultStage } from "./stage.ts";
 
 /** Healthy cases that are asked about at a time; a guest has one CPU. */
 const AT_ONCE = 3;
-const AT_ONCE_IN_GUEST = 1;
+const AT_ONCE_IN_VM = 1;
 
 /** What became of one question. */
 export interface Verdict {
@@ -33,14 +33,14 @@ export interface Verdict {
 }
 
 /** A fault of a kind, and how it is played. */
-export interface PlayedFault {
+export interface FaultRun {
   readonly kind: "objects" | "host" | "rules" | "backends" | "kernel";
   readonly fault: Fault;
 }
 
 /** All faults that a backend can have, in the order in which they are played. */
-export function allFaults(stage: FaultStage): readonly PlayedFault[] {
-  const of = (kind: PlayedFault["kind"], faults: readonly Fault[]): readonly PlayedFault[] => faults.map((fault) => ({ kind, fault }));
+export function allFaults(stage: FaultStage): readonly FaultRun[] {
+  const of = (kind: FaultRun["kind"], faults: readonly Fault[]): readonly FaultRun[] => faults.map((fault) => ({ kind, fault }));
   return [
     ...of("objects", objectFaults()),
     ...of("host", hostFaults(stage)),
@@ -58,14 +58,14 @@ export function allFaults(stage: FaultStage): readonly PlayedFault[] {
 
 /** nft has no families in a guest. */
 function isPlayable({ backends, inject = "" }: Fault, backend: string): boolean {
-  const isThere = backend !== GUEST_BACKEND || !/(?:^|[\s;{])nft /.test(inject);
+  const isThere = backend !== VM_BACKEND || !/(?:^|[\s;{])nft /.test(inject);
   return isThere && (backends?.includes(backend) ?? true);
 }
 
 /** Break something, ask, and mend it again. */
-export async function playFault(stage: FaultStage, { kind, fault }: PlayedFault): Promise<Verdict> {
+export async function runFault(stage: FaultStage, { kind, fault }: FaultRun): Promise<Verdict> {
   const ask = kind === "kernel" ? askWithoutProxy : askBetween;
-  const { answer, untrue } = await whileTold(stage, fault, () => ask(stage, fault));
+  const { answer, untrue } = await withExtraFlags(stage, fault, () => ask(stage, fault));
   const [culprit] = answer.causes;
   // None was at work for these.
   const isReported = kind !== "kernel" || answer.causes.some(({ id }) => id === "not_running");
@@ -105,7 +105,7 @@ interface TriedAnswer {
 }
 
 /** Have the proxy run with other flags meanwhile. */
-async function whileTold<T>({ site, proxyFlags }: FaultStage, { extraFlags }: Fault, ask: () => Promise<T>): Promise<T> {
+async function withExtraFlags<T>({ site, proxyFlags }: FaultStage, { extraFlags }: Fault, ask: () => Promise<T>): Promise<T> {
   if (extraFlags === undefined) return await ask();
   const proxy = site.proxy("node1");
   const startWith = async (flags: readonly string[]): Promise<void> => {
@@ -121,7 +121,7 @@ async function whileTold<T>({ site, proxyFlags }: FaultStage, { extraFlags }: Fa
   }
 }
 
-async function askBetween(stage: FaultStage, { ask, inject, mend, at, connections }: Fault): Promise<TriedAnswer> {
+async function askBetween(stage: FaultStage, { ask, inject, fix, at, connections }: Fault): Promise<TriedAnswer> {
   if (inject !== undefined) await stage.shell(inject, at);
   try {
     const isLost = connections === undefined ? undefined : !(await arrives(stage, ask));
@@ -137,7 +137,7 @@ async function askBetween(stage: FaultStage, { ask, inject, mend, at, connection
     const left = (await stage.ask(ask)).causes[0];
     return { answer, untrue: left === undefined ? undefined : `after what was typed: ${left.says}` };
   } finally {
-    if (mend !== undefined) await stage.shell(mend, at);
+    if (fix !== undefined) await stage.shell(fix, at);
   }
 }
 
@@ -148,7 +148,7 @@ async function arrives({ site, backend }: FaultStage, { from, to, port }: Fault[
     address: to,
     port,
     transport: "TCP",
-    timeoutMs: backend === GUEST_BACKEND ? 5_000 : 1_500,
+    timeoutMs: backend === VM_BACKEND ? 5_000 : 1_500,
     count: CONNECTIONS,
     concurrency: CONNECTIONS,
   });
@@ -161,7 +161,7 @@ const CONNECTIONS = 12;
  * The proxy would repair its rules within milliseconds, so it is ended meanwhile, or stopped. Unless the fault says how it is mended, that is done as the
  * answer says: the proxy is started again, or told to go on, and leaves nothing wrong in the kernel.
  */
-async function askWithoutProxy(stage: FaultStage, { ask, inject = "", mend, isStopped }: Fault): Promise<TriedAnswer> {
+async function askWithoutProxy(stage: FaultStage, { ask, inject = "", fix, isStopped }: Fault): Promise<TriedAnswer> {
   const { site } = stage;
   const proxy = site.proxy("node1");
   if (isStopped === true) proxy.backend.signal("SIGSTOP");
@@ -176,27 +176,27 @@ async function askWithoutProxy(stage: FaultStage, { ask, inject = "", mend, isSt
     await stage.shell(inject);
     answer = await stage.ask(ask, true);
   } finally {
-    await (mend === undefined ? goOn() : stage.shell(mend));
+    await (fix === undefined ? goOn() : stage.shell(fix));
   }
-  if (mend !== undefined) return { answer };
+  if (fix !== undefined) return { answer };
   const left = (await stage.ask(ask)).causes.find(({ id }) => id.startsWith("kernel_") || id === "not_running");
   return { answer, untrue: left === undefined ? undefined : `with the proxy again: ${left.says}` };
 }
 
 /** Ask about packets that arrive, with something around them that may be there. */
-export async function playHealthy(
+export async function runHealthy(
   stage: FaultStage,
   variant: HealthyVariant,
   cases: readonly HealthyCase[] = healthyCases(stage),
 ): Promise<readonly Verdict[]> {
   const verdicts: Verdict[] = [];
-  const atOnce = stage.backend === GUEST_BACKEND ? AT_ONCE_IN_GUEST : AT_ONCE;
+  const atOnce = stage.backend === VM_BACKEND ? AT_ONCE_IN_VM : AT_ONCE;
   try {
     await stage.shell(variant.inject);
     for (let at = 0; at < cases.length; at += atOnce)
       verdicts.push(...(await Promise.all(cases.slice(at, at + atOnce).map((one) => askHealthy(stage, variant.name, one)))));
   } finally {
-    await stage.shell(variant.mend);
+    await stage.shell(variant.fix);
   }
   return verdicts;
 }

@@ -22,10 +22,10 @@ function groundOf({ services, site, backend }: FaultStage) {
   const table = (name: string, hook: string, rules: string, rest = ""): string =>
     nft(`add table inet ${name}; add chain inet ${name} ${hook} { type filter hook ${hook} priority 0; ${rest} }; ${rules}`);
   const gone = (name: string): string => `nft delete table inet ${name}`;
-  const iptables = (rule: string, tool = "iptables-nft"): Pick<Fault, "inject" | "mend"> => ({
+  const iptables = (rule: string, tool = "iptables-nft"): Pick<Fault, "inject" | "fix"> => ({
     inject: `${tool} ${rule}`,
     // The answer's commands may have deleted it.
-    mend: `${tool} ${rule.replace(/ -[IA] /, " -D ").replace(/^-[IA] /, "-D ")} 2>/dev/null || true`,
+    fix: `${tool} ${rule.replace(/ -[IA] /, " -D ").replace(/^-[IA] /, "-D ")} 2>/dev/null || true`,
   });
   // What IPVS serves this host sends on itself, and so does a process that answers.
   const isForwarded = FORWARDED.includes(backend);
@@ -57,7 +57,7 @@ function nftablesFaults({ fromClient, fromPod, table, gone, sent }: Ground): rea
       ask: fromClient,
       connections: "mended",
       inject: table("fw", "forward", "", "policy drop;"),
-      mend: gone("fw"),
+      fix: gone("fw"),
     },
     {
       name: "nftables: a rule that drops the pods' port",
@@ -65,7 +65,7 @@ function nftablesFaults({ fromClient, fromPod, table, gone, sent }: Ground): rea
       ask: fromPod,
       inject: table("fw", sent, `add rule inet fw ${sent} tcp dport 8080 drop`),
       connections: "mended instead",
-      mend: gone("fw"),
+      fix: gone("fw"),
     },
     {
       name: "nftables: a set of blocked clients",
@@ -74,7 +74,7 @@ function nftablesFaults({ fromClient, fromPod, table, gone, sent }: Ground): rea
       inject: nft(
         `add table inet fw; add set inet fw blocked { type ipv4_addr; flags interval; elements = { 203.0.113.0/24 }; }; add chain inet fw pre { type filter hook prerouting priority -300; }; add rule inet fw pre ip saddr @blocked drop`,
       ),
-      mend: gone("fw"),
+      fix: gone("fw"),
     },
     {
       name: "nftables: a verdict map by device",
@@ -84,7 +84,7 @@ function nftablesFaults({ fromClient, fromPod, table, gone, sent }: Ground): rea
       inject: nft(
         "add table inet fw; add chain inet fw deny; add rule inet fw deny reject; add chain inet fw forward { type filter hook forward priority 0; }; add rule inet fw forward iifname vmap { eth0 : jump deny }",
       ),
-      mend: gone("fw"),
+      fix: gone("fw"),
     },
     {
       name: "nftables: in a table that is named as one of iptables'",
@@ -93,7 +93,7 @@ function nftablesFaults({ fromClient, fromPod, table, gone, sent }: Ground): rea
       inject: nft(
         `add table ip security; add chain ip security fw { type filter hook ${sent} priority 0; }; add rule ip security fw tcp dport 8080 drop`,
       ),
-      mend: "nft delete table ip security",
+      fix: "nft delete table ip security",
     },
   ];
 }
@@ -107,7 +107,7 @@ function chanceFaults({ fromClient, fromPod, table, gone, iptables, sent }: Grou
       unjudged: "tcp flags syn limit rate over 5/second",
       ask: fromClient,
       inject: table("fw", sent, `add rule inet fw ${sent} oifname veth* tcp flags syn limit rate over 5/second drop`),
-      mend: gone("fw"),
+      fix: gone("fw"),
     },
     {
       name: "nftables: nine of ten packets are dropped, by a map of random numbers",
@@ -115,7 +115,7 @@ function chanceFaults({ fromClient, fromPod, table, gone, iptables, sent }: Grou
       unjudged: "numgen random mod 10 vmap",
       ask: fromPod,
       inject: table("fw", sent, `add rule inet fw ${sent} oifname veth* numgen random mod 10 vmap { 0-8 : drop, 9 : accept }`),
-      mend: gone("fw"),
+      fix: gone("fw"),
     },
     {
       name: "iptables: nine of ten new connections are dropped, at random",
@@ -132,7 +132,7 @@ function chanceFaults({ fromClient, fromPod, table, gone, iptables, sent }: Grou
       names: "which can't be judged: -A FORWARD",
       ask: fromPod,
       inject: "iptables-nft -P FORWARD DROP; iptables-nft -A FORWARD -m limit --limit 5/second -j ACCEPT",
-      mend: "iptables-nft -P FORWARD ACCEPT; iptables-nft -F FORWARD",
+      fix: "iptables-nft -P FORWARD ACCEPT; iptables-nft -F FORWARD",
     },
   ];
 }
@@ -146,21 +146,21 @@ function hookFaults({ node, fromClient, fromPod, fromHost, pod, table, gone, met
       inject: nft(
         "add table netdev fw; add chain netdev fw in { type filter hook ingress device eth0 priority 0; }; add rule netdev fw in ip saddr 203.0.113.0/24 drop",
       ),
-      mend: "nft delete table netdev fw",
+      fix: "nft delete table netdev fw",
     },
     {
       name: "nftables: what the host sends is dropped",
       culprits: ["foreign_drop"],
       ask: fromHost,
       inject: table("fw", "output", "add rule inet fw output ip daddr 10.1.0.0/16 drop"),
-      mend: gone("fw"),
+      fix: gone("fw"),
     },
     {
       name: "nftables: answers are dropped",
       culprits: ["foreign_drop"],
       ask: fromPod,
       inject: table("fw", met, `add rule inet fw ${met} ip saddr ${pod} tcp sport 8080 drop`),
-      mend: gone("fw"),
+      fix: gone("fw"),
     },
     {
       name: "nftables: only new connections from outside are dropped",
@@ -171,7 +171,7 @@ function hookFaults({ node, fromClient, fromPod, fromHost, pod, table, gone, met
         met,
         `add rule inet fw ${met} ct state established,related accept; add rule inet fw ${met} iifname eth0 ct state new drop`,
       ),
-      mend: gone("fw"),
+      fix: gone("fw"),
     },
     {
       name: "nftables: a node port is closed before it is translated",
@@ -180,7 +180,7 @@ function hookFaults({ node, fromClient, fromPod, fromHost, pod, table, gone, met
       inject: nft(
         `add table ip fw; add chain ip fw pre { type filter hook prerouting priority -150; }; add rule ip fw pre tcp dport 30000-32767 drop`,
       ),
-      mend: "nft delete table ip fw",
+      fix: "nft delete table ip fw",
     },
   ];
 }
@@ -196,7 +196,7 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables, toPods }:
       inject: nft(
         "add table inet firewalld; add chain inet firewalld filter_FORWARD { type filter hook forward priority 10; }; add rule inet firewalld filter_FORWARD ct state established,related accept; add rule inet firewalld filter_FORWARD iifname lo accept; add rule inet firewalld filter_FORWARD reject with icmpx admin-prohibited",
       ),
-      mend: gone("firewalld"),
+      fix: gone("firewalld"),
     },
     {
       name: "Docker's policy: FORWARD drops",
@@ -204,7 +204,7 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables, toPods }:
       culprits: ["foreign_drop"],
       ask: fromPod,
       inject: "iptables-nft -P FORWARD DROP",
-      mend: "iptables-nft -P FORWARD ACCEPT",
+      fix: "iptables-nft -P FORWARD ACCEPT",
     },
     {
       name: "iptables: a REJECT for the pods",
@@ -226,7 +226,7 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables, toPods }:
       culprits: ["foreign_drop"],
       ask: fromClient,
       inject: "iptables-legacy -P FORWARD DROP",
-      mend: "iptables-legacy -P FORWARD ACCEPT",
+      fix: "iptables-legacy -P FORWARD ACCEPT",
     },
     {
       name: "iptables: the raw table drops",
@@ -242,7 +242,7 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables, toPods }:
       names: "ufw",
       inject:
         "iptables-nft -N ufw-reject-forward; iptables-nft -A ufw-reject-forward -j REJECT; iptables-nft -A FORWARD -j ufw-reject-forward",
-      mend: "iptables-nft -D FORWARD -j ufw-reject-forward; iptables-nft -F ufw-reject-forward; iptables-nft -X ufw-reject-forward",
+      fix: "iptables-nft -D FORWARD -j ufw-reject-forward; iptables-nft -F ufw-reject-forward; iptables-nft -X ufw-reject-forward",
     },
     {
       name: "fail2ban has banned the client",
@@ -251,7 +251,7 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables, toPods }:
       ask: fromClient,
       names: "fail2ban",
       inject: `iptables-nft -N f2b-web; iptables-nft -A f2b-web -s ${client}/32 -j REJECT; iptables-nft -A f2b-web -j RETURN; iptables-nft -I FORWARD -p tcp -m multiport --dports 80,443,8080 -j f2b-web`,
-      mend: "iptables-nft -D FORWARD -p tcp -m multiport --dports 80,443,8080 -j f2b-web; iptables-nft -F f2b-web; iptables-nft -X f2b-web",
+      fix: "iptables-nft -D FORWARD -p tcp -m multiport --dports 80,443,8080 -j f2b-web; iptables-nft -F f2b-web; iptables-nft -X f2b-web",
     },
   ];
 }
@@ -263,14 +263,14 @@ function policyFaults({ fromPod, pod, table, gone, toPods, sent }: Ground): read
       culprits: ["network_policy"],
       ask: fromPod,
       inject: `ipset create cali40s:allowed hash:net; ipset add cali40s:allowed 10.1.9.0/24; iptables-nft -N cali-tw-veth1; iptables-nft -A cali-tw-veth1 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT; iptables-nft -A cali-tw-veth1 -m set --match-set cali40s:allowed src -j ACCEPT; iptables-nft -A cali-tw-veth1 -m comment --comment "Drop if no policies passed packet" -j DROP; iptables-nft -N cali-FORWARD; iptables-nft -A cali-FORWARD -o veth1 -g cali-tw-veth1; iptables-nft -I ${toPods} -j cali-FORWARD`,
-      mend: `iptables-nft -D ${toPods} -j cali-FORWARD; iptables-nft -F cali-FORWARD; iptables-nft -X cali-FORWARD; iptables-nft -F cali-tw-veth1; iptables-nft -X cali-tw-veth1; ipset destroy cali40s:allowed`,
+      fix: `iptables-nft -D ${toPods} -j cali-FORWARD; iptables-nft -F cali-FORWARD; iptables-nft -X cali-FORWARD; iptables-nft -F cali-tw-veth1; iptables-nft -X cali-tw-veth1; ipset destroy cali40s:allowed`,
     },
     {
       name: "a NetworkPolicy, by kube-router's chains",
       culprits: ["network_policy"],
       ask: fromPod,
       inject: `iptables-nft -N KUBE-POD-FW-X; iptables-nft -A KUBE-POD-FW-X -m mark ! --mark 0x10000/0x10000 -j REJECT; iptables-nft -N KUBE-ROUTER-FORWARD; iptables-nft -A KUBE-ROUTER-FORWARD -d ${pod}/32 -m comment --comment "rule to jump traffic destined to POD" -j KUBE-POD-FW-X; iptables-nft -I ${toPods} -j KUBE-ROUTER-FORWARD`,
-      mend: `iptables-nft -D ${toPods} -j KUBE-ROUTER-FORWARD; iptables-nft -F KUBE-ROUTER-FORWARD; iptables-nft -X KUBE-ROUTER-FORWARD; iptables-nft -F KUBE-POD-FW-X; iptables-nft -X KUBE-POD-FW-X`,
+      fix: `iptables-nft -D ${toPods} -j KUBE-ROUTER-FORWARD; iptables-nft -F KUBE-ROUTER-FORWARD; iptables-nft -X KUBE-ROUTER-FORWARD; iptables-nft -F KUBE-POD-FW-X; iptables-nft -X KUBE-POD-FW-X`,
     },
     {
       name: "a NetworkPolicy, by an nftables table of its controller",
@@ -281,7 +281,7 @@ function policyFaults({ fromPod, pod, table, gone, toPods, sent }: Ground): read
         sent,
         `add rule inet kube-network-policies ${sent} ct state established,related accept; add rule inet kube-network-policies ${sent} ip daddr ${pod} drop`,
       ),
-      mend: gone("kube-network-policies"),
+      fix: gone("kube-network-policies"),
     },
   ];
 }
@@ -296,7 +296,7 @@ function translationFaults({ external, fromClient, fromPod, gone, iptables }: Gr
       inject: nft(
         `add table ip other; add chain ip other pre { type nat hook prerouting priority -110; }; add rule ip other pre ip daddr ${external.address} tcp dport 80 dnat to 172.18.0.1:22`,
       ),
-      mend: "nft delete table ip other",
+      fix: "nft delete table ip other",
     },
     {
       name: "another program redirects first (iptables)",
@@ -321,7 +321,7 @@ function translationFaults({ external, fromClient, fromPod, gone, iptables }: Gr
       inject: nft(
         "add table ip other; add chain ip other pre { type filter hook prerouting priority -300; }; add rule ip other pre ip daddr 10.96.0.0/16 notrack",
       ),
-      mend: "nft delete table ip other",
+      fix: "nft delete table ip other",
     },
     {
       name: "the packet is not tracked (iptables)",
@@ -338,7 +338,7 @@ function translationFaults({ external, fromClient, fromPod, gone, iptables }: Gr
       inject: nft(
         "add table inet other; add chain inet other f { type filter hook forward priority -150; }; add rule inet other f meta mark set 0",
       ),
-      mend: gone("other"),
+      fix: gone("other"),
     },
     {
       name: "another program uses the same mark bit (iptables)",
@@ -360,7 +360,7 @@ function proxyFaults({ fromPod }: Ground): readonly Fault[] {
       inject: nft(
         "add table ip kube-proxy; add chain ip kube-proxy services; add chain ip kube-proxy nat-prerouting { type nat hook prerouting priority -100; }",
       ),
-      mend: "nft delete table ip kube-proxy",
+      fix: "nft delete table ip kube-proxy",
     },
     {
       name: "kube-proxy's iptables chains beside ours",
@@ -368,7 +368,7 @@ function proxyFaults({ fromPod }: Ground): readonly Fault[] {
       culprits: ["two_proxies"],
       ask: fromPod,
       inject: `iptables-nft -t nat -N KUBE-SERVICES; iptables-nft -t nat -A KUBE-SERVICES -d ${fromPod.to}/32 -p tcp --dport 80 -j ACCEPT; iptables-nft -t nat -A PREROUTING -j KUBE-SERVICES`,
-      mend: "iptables-nft -t nat -D PREROUTING -j KUBE-SERVICES; iptables-nft -t nat -F KUBE-SERVICES; iptables-nft -t nat -X KUBE-SERVICES",
+      fix: "iptables-nft -t nat -D PREROUTING -j KUBE-SERVICES; iptables-nft -t nat -F KUBE-SERVICES; iptables-nft -t nat -X KUBE-SERVICES",
     },
   ];
 }

@@ -17,8 +17,8 @@ export interface FaultStage {
   readonly backend: string;
   /** Flags of the proxy on node1. */
   readonly proxyFlags: readonly string[];
-  /** Ask the command, which asks the running proxy, or (`isAlone`) reads everything by itself. */
-  ask(question: FaultQuestion, isAlone?: boolean): Promise<Answer>;
+  /** Ask the command, which asks the running proxy, or (`isStandalone`) reads everything by itself. */
+  ask(question: FaultQuestion, isStandalone?: boolean): Promise<Answer>;
   /** Run shell commands at a place; default node1. They name the tools of the nf_tables variant, and are run with those that the host has. */
   shell(script: string, at?: string): Promise<void>;
   destroy(): Promise<void>;
@@ -29,16 +29,16 @@ const ALLOWED = "198.51.100.0/24,192.0.2.0/25,10.96.0.0/16,172.18.0.0/24,fd00:19
 export const FLAGS: readonly string[] = [...CLUSTER_CIDR, "--allowed-external-ip-cidrs", ALLOWED, "--max-service-entries", "60"];
 
 /** The backend whose kernel only a guest has, where there is no nft, and so one iptables. */
-export const GUEST_BACKEND = "ipvs";
+export const VM_BACKEND = "ipvs";
 /** The backend `iptables` with legacy tools, on a host that has no others. */
 const LEGACY_IPTABLES = "iptables-legacy";
 const APART: Readonly<Record<string, Partial<SiteOptions>>> = {
   ebpf: { cgroups: ["node1"], isInParts: true },
-  [GUEST_BACKEND]: { isInParts: true },
+  [VM_BACKEND]: { isInParts: true },
 };
 
 function isLegacy(ran: string): boolean {
-  return ran === GUEST_BACKEND || ran === LEGACY_IPTABLES;
+  return ran === VM_BACKEND || ran === LEGACY_IPTABLES;
 }
 
 function backendOf(ran: string): string {
@@ -88,8 +88,8 @@ function stageOf(site: Site, services: FaultStage["services"], ran: string, flag
     services,
     backend: backendOf(ran),
     proxyFlags: [...flags, ...backendFlags(ran)],
-    ask: async (question, isAlone = false) => {
-      const { from, to, port, protocol = "TCP", device, isProbed, aloneWith } = located(site, question);
+    ask: async (question, isStandalone = false) => {
+      const { from, to, port, protocol = "TCP", device, isProbed, standaloneWith } = located(site, question);
       const target = `${to.includes(":") ? `[${to}]` : to}:${port}`;
       const source = ["--source", "kube", "--kubeconfig", site.kubeconfig, ...backendFlags(ran)];
       const standalone = [...source, "--node-name", "node1", ...flags];
@@ -103,7 +103,7 @@ function stageOf(site: Site, services: FaultStage["services"], ran: string, flag
         "json",
         ...(device === undefined ? [] : ["--in", device]),
         ...(isProbed === true ? ["--probe"] : []),
-        ...(aloneWith === undefined ? (isAlone ? standalone : []) : [...source, ...aloneWith]),
+        ...(standaloneWith === undefined ? (isStandalone ? standalone : []) : [...source, ...standaloneWith]),
       ];
       return parsed(await patiently(() => output(node1, TURNOUT, args)), question);
     },

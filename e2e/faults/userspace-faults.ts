@@ -57,10 +57,10 @@ export function userspaceKernelFaults(stage: FaultStage): readonly Fault[] {
 /** A file to put iptables' filter table back from: what an answer had one type is gone as well. */
 const KEPT = "/tmp/turnout-fault";
 
-function filter(...rules: readonly string[]): Pick<Fault, "inject" | "mend"> {
+function filter(...rules: readonly string[]): Pick<Fault, "inject" | "fix"> {
   return {
     inject: [`iptables-nft-save -t filter >${KEPT}`, ...rules.map((rule) => `iptables-nft ${rule}`)].join("; "),
-    mend: `iptables-nft -P INPUT ACCEPT; iptables-nft -P OUTPUT ACCEPT; iptables-nft -P FORWARD ACCEPT; iptables-nft-restore -T filter <${KEPT}; rm ${KEPT}`,
+    fix: `iptables-nft -P INPUT ACCEPT; iptables-nft -P OUTPUT ACCEPT; iptables-nft -P FORWARD ACCEPT; iptables-nft-restore -T filter <${KEPT}; rm ${KEPT}`,
   };
 }
 
@@ -77,14 +77,14 @@ function harmlessFaults({ here, nodePort, target, pod }: Ground): readonly Fault
       ask: { from: "pod-1-2", ...here },
       step: "the proxy's process answers it: the packet is for this host itself",
       inject: "sysctl -qw net.ipv4.ip_forward=0",
-      mend: "sysctl -qw net.ipv4.ip_forward=1; for d in /proc/sys/net/ipv4/conf/*; do echo 1 >$d/forwarding; done",
+      fix: "sysctl -qw net.ipv4.ip_forward=1; for d in /proc/sys/net/ipv4/conf/*; do echo 1 >$d/forwarding; done",
     },
     {
       name: "userspace: the service range is untracked, and nothing is wrong",
       ...harmless,
       ask: { from: "pod-1-2", ...here },
       inject: "iptables-nft -t raw -I PREROUTING -d 10.96.0.0/16 -j CT --notrack",
-      mend: "iptables-nft -t raw -F PREROUTING",
+      fix: "iptables-nft -t raw -F PREROUTING",
     },
     {
       name: "userspace: what a client sends to pods itself is dropped, and nothing is wrong",
@@ -172,7 +172,7 @@ function elsewhereFaults({ here }: Ground): readonly Fault[] {
       connections: "lost",
       ask,
       inject: `nft 'add table ip turnout; add chain ip turnout nat-prerouting { type nat hook prerouting priority -100; }; add rule ip turnout nat-prerouting ip daddr ${here.to} tcp dport ${here.port} dnat to 10.1.1.99:8080'`,
-      mend: "nft delete table ip turnout",
+      fix: "nft delete table ip turnout",
     },
     {
       name: "userspace: another program redirects the Service's address",
@@ -181,7 +181,7 @@ function elsewhereFaults({ here }: Ground): readonly Fault[] {
       connections: "mended",
       ask,
       inject: `iptables-nft -t nat -A PREROUTING -d ${here.to}/32 -p tcp --dport ${here.port} -j REDIRECT --to-ports 3128`,
-      mend: "iptables-nft -t nat -F PREROUTING",
+      fix: "iptables-nft -t nat -F PREROUTING",
     },
     {
       name: "userspace: a routing rule sends what goes to the endpoint nowhere",
@@ -189,7 +189,7 @@ function elsewhereFaults({ here }: Ground): readonly Fault[] {
       connections: "mended",
       ask,
       inject: "ip rule add to 10.1.1.0/24 prohibit pref 50",
-      mend: "ip rule del pref 50 2>/dev/null || true",
+      fix: "ip rule del pref 50 2>/dev/null || true",
     },
   ];
 }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { runCommand } from "@turnout/house/command-line";
 import { kubectlFor } from "../cluster/kubectl.ts";
-import { playAndTell } from "../cluster/play.ts";
+import { runAndReport } from "../cluster/play.ts";
 import { buildPrograms, foldersOf, programAt, SUITE_PROGRAMS, suiteProgramsAt } from "../cluster/programs.ts";
 import { deployTurnout, packTurnout } from "../cluster/turnout.ts";
 import { createKindCluster, removeKindCluster, requireKind } from "./cluster.ts";
@@ -53,7 +53,7 @@ async function run(command: KindCommand): Promise<boolean> {
       ...suiteProgramsAt(folders),
       folder: folders.logs,
     } as const;
-    return await playAndTell(cluster, options, say);
+    return await runAndReport(cluster, options, say);
   } finally {
     if (command.isKept) say(`the cluster is kept: remove it with npm run e2e:kind -- down`);
     else await remove();

@@ -30,9 +30,9 @@ function ruleLink(rule: string): HTMLElement {
   return make("a", { href: `${RULES_PAGE}#${rule.toLowerCase()}`, class: "rule" }, rule);
 }
 
-function causeBlock({ id, says, mend, isSure }: Cause): HTMLElement {
+function causeBlock({ id, says, fix, isSure }: Cause): HTMLElement {
   const word = isSure === false ? "maybe" : "culprit";
-  return make("div", { class: "cause" }, make("p", {}, make("strong", {}, `${word}: `), `${says} [${id}]`), make("p", {}, `mend: ${mend}`));
+  return make("div", { class: "cause" }, make("p", {}, make("strong", {}, `${word}: `), `${says} [${id}]`), make("p", {}, `mend: ${fix}`));
 }
 
 /** Show side by side what each backend's own rules did with the packet. */

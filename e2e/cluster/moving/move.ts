@@ -28,7 +28,7 @@ export interface MoveOptions extends Deployment {
  * Follow both runbooks of docs/install.md, command for command, from kube-proxy to Turnout and back, with traffic on.
  * @returns whether no connection was lost. @throws {Error} when a command of a runbook fails.
  */
-export async function playMove(options: MoveOptions): Promise<boolean> {
+export async function runMove(options: MoveOptions): Promise<boolean> {
   const { cluster, kubectl, backend, image, say } = options;
   const page = await readFile(new URL("../../../docs/install.md", import.meta.url), "utf8");
   const traffic = await startTraffic(cluster, kubectl, image);

@@ -59,7 +59,7 @@ function pinned(name: string): unknown {
 }
 
 /** Believe what was seen, and mend it. */
-async function mend(left: LeftObjects | undefined): Promise<readonly string[]> {
+async function fix(left: LeftObjects | undefined): Promise<readonly string[]> {
   const changed = left === undefined ? [] : ledger.trust(left);
   expect(await apply()).toBe(changed.length);
   return changed.map(({ id }) => id);
@@ -72,7 +72,7 @@ describe("a foreign hand", () => {
     link.detach();
     await host.advance(300);
     expect(drifts.map(({ what }) => what)).toEqual(["turnout_conn4 was detached or replaced; the kernel does not tell by whom"]);
-    expect(await mend(drifts[0]?.left)).toEqual(["link turnout_conn4"]);
+    expect(await fix(drifts[0]?.left)).toEqual(["link turnout_conn4"]);
     await host.advance(1_000);
     expect(drifts).toHaveLength(1);
   });
@@ -84,7 +84,7 @@ describe("a foreign hand", () => {
     await host.advance(300);
     expect(drifts.map(({ what }) => what)).toEqual(["map services has fewer elements; the kernel does not tell by whom"]);
     const before = (await backend.observe(signal))?.objects;
-    const changed = await mend(drifts[0]?.left);
+    const changed = await fix(drifts[0]?.left);
     expect(changed.length).toBeGreaterThan(1);
     expect(changed.every((id) => id.startsWith("service ") && before?.has(id) === false)).toBe(true);
     await host.advance(1_000);
@@ -98,7 +98,7 @@ describe("a foreign hand", () => {
     map.map.update(key, Buffer.alloc(bytes.length), "any");
     await host.advance(2_000);
     expect(drifts.map(({ what }) => what)).toEqual(["elements of map endpoints were replaced; the kernel does not tell by whom"]);
-    expect(await mend(drifts[0]?.left)).toEqual([expect.stringMatching(/^list /)]);
+    expect(await fix(drifts[0]?.left)).toEqual([expect.stringMatching(/^list /)]);
     await host.advance(5_000);
     expect(drifts).toHaveLength(1);
   });

@@ -39,7 +39,7 @@ async function follow(events: AsyncIterable<HostEvent<IpvsFacts>> | undefined): 
 }
 
 /** What is believed of what was seen, once it is mended and everything is as it was. */
-async function mended(): Promise<readonly string[]> {
+async function repaired(): Promise<readonly string[]> {
   const own = await proxy.backend.observe(stop.signal);
   const trusted = lefts.splice(0).flatMap((left) => proxy.ledger.trust(left));
   expect(proxy.ledger.differencesTo(own)).toEqual([]);
@@ -90,7 +90,7 @@ describe("watching the host", () => {
   ])("sees of $what just that, and it is mended without comparing everything", async ({ writer, fates }) => {
     writer();
     await host.advance(1_000);
-    expect((await mended()).toSorted()).toEqual(fates.toSorted());
+    expect((await repaired()).toSorted()).toEqual(fates.toSorted());
     expect(drifts).toHaveLength(1);
   });
 
@@ -133,7 +133,7 @@ describe("watching the host", () => {
     host.ipvs.run(...others.map((service) => ({ verb: "add-service", service: { ...service, ...settings } }) as const));
     await host.advance(1_000);
     expect(lefts).not.toEqual([]);
-    expect(await mended()).toEqual([]);
+    expect(await repaired()).toEqual([]);
   });
 
   it.each([

@@ -65,11 +65,11 @@ describe(
       directory = await mkdtemp(join(tmpdir(), "turnout-why-"));
       await writeFile(join(directory, "shop.yaml"), SHOP);
       const asked = Object.entries(CASES).map(
-        ([name, [inject, mend, target]]) => `${inject}
+        ([name, [inject, fix, target]]) => `${inject}
         echo "== ${name} curl"; $IN curl -s -m 2 http://${target}/; echo
         echo "== ${name} why"; $T why 10.1.1.9 ${target} 2>&1; echo "exit code $?"
         echo "== ${name} doctor"; $T doctor 2>&1
-        ${mend}`,
+        ${fix}`,
       );
       const script = `${POD}
       $T run ${RUN} & P=$!

@@ -82,11 +82,11 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       // Lists go a second later.
       await sleep(1100);
       await daemon.settled();
-      const mended = daemon.written();
+      const repaired = daemon.written();
       await daemon.audit();
       const answers = await askAll(QUESTIONS.slice(0, 3));
       found[what] = [
-        mended,
+        repaired,
         daemon.written(),
         (await state()) === right,
         answers.every((answer) => / says (?:10\.1\.1|fd00:1:1:)/.test(answer)),

@@ -311,17 +311,17 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
   // A value is replaced by another program, which opens the map by its pin.
   async replaced() {
     await furnishNode();
-    const deaf = await Daemon.start({ ...place, isUnwatched: true });
-    await deaf.want(OUTSIDE);
+    const unread = await Daemon.start({ ...place, isUnwatched: true });
+    await unread.want(OUTSIDE);
     const pin = bpf.pins(ROOT).find(({ path }) => path.endsWith("/endpoints"))?.path ?? "";
     const opened = [hostPinFiles.takeOpening(pin), hostPinFiles.takeOpening(pin)];
     const { id } = map("endpoints").info;
     opened.push(hostPinFiles.takeOpening(pin), hostPinFiles.takeOpening(pin));
     bpf.openMap({ id }).close();
     // What a proxy opens itself doesn't count.
-    await deaf.audit();
+    await unread.audit();
     opened.push(hostPinFiles.takeOpening(pin), hostPinFiles.takeOpening(`${pin}-none`));
-    await deaf.stop();
+    await unread.stop();
     const daemon = await Daemon.start(place);
     await daemon.want(OUTSIDE);
     const right = await elements("endpoints");
@@ -330,7 +330,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const [key = ""] = right[0]?.split(" ") ?? [];
     map("endpoints").update(Buffer.from(key, "hex"), Buffer.alloc(STRUCTS.endpoint.bytes));
     await until(async () => (await elements("endpoints")).join() === right.join());
-    return { opened, isRepaired: (await elements("endpoints")).join() === right.join(), complaints: complaints(deaf, daemon) };
+    return { opened, isRepaired: (await elements("endpoints")).join() === right.join(), complaints: complaints(unread, daemon) };
   },
 
   // Nothing is attached, pinned or in nft afterwards.

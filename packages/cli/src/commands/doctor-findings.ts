@@ -12,7 +12,7 @@ export function backendFindings(backends: readonly BackendHealth[], asked: strin
     severity: "fault",
     what: `this host can't run the backend ${backend}`,
     because: problems.join("; "),
-    mend: asked === undefined ? "as the messages say" : "as the message says; turnout doctor without --backend says which ones it can run",
+    fix: asked === undefined ? "as the messages say" : "as the message says; turnout doctor without --backend says which ones it can run",
   }));
 }
 
@@ -26,7 +26,7 @@ export function backendWarnings(backends: readonly BackendHealth[]): readonly Fi
     severity: "risk",
     what: warning.replace(/^\[\w+\] /, ""),
     because: `it concerns the backends that use it: ${names.join(", ")}`,
-    mend: "as the message says",
+    fix: "as the message says",
   }));
 }
 
@@ -45,7 +45,7 @@ export function severalActive(
       severity: "fault",
       what: "rules of several of Turnout's backends are in force: packets go by whichever they meet first",
       because: own.map(({ backend, what }) => `${what} (${backend})`).join(", "),
-      mend: `turnout cleanup --backend X removes those of the backend that no process serves${isByProcess ? "" : "; a running Turnout does so at its start"}`,
+      fix: `turnout cleanup --backend X removes those of the backend that no process serves${isByProcess ? "" : "; a running Turnout does so at its start"}`,
     },
   ];
 }
@@ -64,7 +64,7 @@ export function noneHere(
         severity: "fault",
         what: "Turnout was here, and neither it nor rules of it by which packets would go are left: no Service is served on this host",
         because: `all that is left of it is ${own.traces.join(", ")}; no process of it`,
-        mend: "turnout run starts it, and makes its rules anew; or turnout cleanup removes what is left, if it isn't to come back",
+        fix: "turnout run starts it, and makes its rules anew; or turnout cleanup removes what is left, if it isn't to come back",
       },
     ];
   if (!isSeen || proxies.length > 0 || writers.some(({ name }) => name === "Turnout" || name === "kube-proxy")) return [];
@@ -74,7 +74,7 @@ export function noneHere(
       severity: "note",
       what: "no Turnout runs here, and it has no rules: no Service is served on this host",
       because: "no process and no rules of Turnout or kube-proxy",
-      mend: "turnout run starts it, if Services are wanted here",
+      fix: "turnout run starts it, if Services are wanted here",
     },
   ];
 }
@@ -95,7 +95,7 @@ export function noneServes(
         ? "Turnout's rules are here, and no Turnout runs: packets go by them, and no change of a Service or endpoint comes into force"
         : "Turnout's rules are here, and no Turnout is among the processes that can be seen: if none runs, no change of a Service or endpoint comes into force",
       because: [...new Set(own.map(({ what }) => what))].join(", "),
-      mend: "start it: turnout run goes on from these rules, and its former log says why it ended; or turnout cleanup removes them, if it isn't to come back",
+      fix: "start it: turnout run goes on from these rules, and its former log says why it ended; or turnout cleanup removes them, if it isn't to come back",
     },
   ];
 }

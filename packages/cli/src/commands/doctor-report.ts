@@ -34,10 +34,10 @@ export function diagnosisText({ version, host, findings, backends, proxies, serv
   return [
     `turnout ${version} on ${host}${about}`,
     "",
-    ...shown.flatMap(({ severity, what, because, mend }) => [
+    ...shown.flatMap(({ severity, what, because, fix }) => [
       line(severity === "fault" ? "FAULT" : severity, what),
       line("", `seen: ${because}`),
-      line("", `mend: ${mend}`),
+      line("", `mend: ${fix}`),
     ]),
     ...(more > 0 ? [line("", `and ${more} more: turnout doctor -o json`)] : []),
     ...(findings.every(({ severity }) => severity === "note") ? [allClear(survey)] : []),

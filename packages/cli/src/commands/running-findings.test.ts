@@ -44,7 +44,7 @@ test("a node that has no Node object is a risk, and one that is to go is none", 
   const unknown = found(eligibilityOf(undefined).reason);
   expect(unknown).toMatchObject([{ id: "not-for-load-balancers", severity: "risk" }]);
   expect(unknown[0]?.what).toContain("this node's Node object is unknown");
-  expect(unknown[0]?.mend).toContain("kubectl get node n1");
+  expect(unknown[0]?.fix).toContain("kubectl get node n1");
   expect(found("the node is being deleted")).toMatchObject([{ severity: "note" }]);
 });
 

@@ -30,7 +30,7 @@ function nodeFindings({ node, health: { isHealthy, isEligible, reason } }: Proxy
       severity: isUnknown ? "risk" : "note",
       what: `load balancers are told to send this node nothing: ${reason}${isUnknown ? ". So no endpoint counts as being here, and node ports may answer on every address of this host" : ""}`,
       because: `turnout status: healthy, not for load balancers; its name is ${node}`,
-      mend: isUnknown
+      fix: isUnknown
         ? `give the proxy the name that the node has (--node-name): kubectl get node ${node}; a file needs a Node object, too`
         : "nothing, if that is meant",
     },
@@ -47,7 +47,7 @@ function externalIPFindings({ families }: ProxyStatus): readonly Finding[] {
       severity: "note",
       what: `${count} ${count === 1 ? "Service loses its" : "Services lose their"} externalIPs with the feature gate AllowServiceExternalIPs=false, and in clusters of 1.40 and later by default`,
       because: "turnout status: servicesWithExternalIPs",
-      mend: "use a load-balancer IP, or set AllowServiceExternalIPs=true before the cluster is upgraded (kubernetes/enhancements 5707)",
+      fix: "use a load-balancer IP, or set AllowServiceExternalIPs=true before the cluster is upgraded (kubernetes/enhancements 5707)",
     },
   ];
 }
@@ -65,7 +65,7 @@ function sourceFindings({ sourceProblems, families, source = "" }: ProxyStatus):
             severity: "fault",
             what: `Turnout can't follow its source ${source}: packets go by what it said last, and no change of a Service or endpoint comes into force`,
             because: problems.join("; "),
-            mend: "have the source answer again; turnout status says when it is followed",
+            fix: "have the source answer again; turnout status says when it is followed",
           } as const,
         ]),
     ...(isEmpty
@@ -75,7 +75,7 @@ function sourceFindings({ sourceProblems, families, source = "" }: ProxyStatus):
             severity: "risk",
             what: `Turnout runs, and no Service at all is known from its source ${source}: no address is served on this host`,
             because: "turnout status: 0 Services",
-            mend: "see whether the source is the right one, and has its Services",
+            fix: "see whether the source is the right one, and has its Services",
           } as const,
         ]
       : []),
@@ -95,7 +95,7 @@ function takenFindings({ error, listener }: RunningAnswer, writers: readonly Wri
       severity: "risk",
       what: `${who} has the port where Turnout serves its metrics: turnout status and turnout why can't ask it, and nobody reads its metrics`,
       because: `${error.what} (${error.object ?? ""})`,
-      mend: "stop that program, or give Turnout another port (--metrics-bind-address); if it has another one already, pass that to doctor with --address",
+      fix: "stop that program, or give Turnout another port (--metrics-bind-address); if it has another one already, pass that to doctor with --address",
     },
   ];
 }

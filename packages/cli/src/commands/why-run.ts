@@ -34,10 +34,10 @@ export async function answerWhy(
   env: Environment,
 ): Promise<Answer> {
   const { protocol, in: device } = options;
-  const isAlone = ["source", "backend", "config", "nodeName"].some((name) => command.getOptionValueSource(name) === "cli");
+  const isStandalone = ["source", "backend", "config", "nodeName"].some((name) => command.getOptionValueSource(name) === "cli");
   const named = serviceNamed(to);
   // The proxy that runs knows the addresses, and refuses with them.
-  if (named !== undefined && !isAlone)
+  if (named !== undefined && !isStandalone)
     await askProxy(options, `/turnout/why?service=${named.namespace}/${named.name}`, env.signal, { waitMs: PROXY_WAIT_MS }).catch(
       (error: unknown) => {
         if (ProxyError.is(error, "invalid_object")) throw error;
@@ -45,7 +45,7 @@ export async function answerWhy(
     );
   const asked = { from, to, protocol, ...(device === undefined ? {} : { in: device }) };
   const question = parseQuestion(asked);
-  const answer = isAlone
+  const answer = isStandalone
     ? await answerHere(command, options, question, env)
     : await answerOfProxy(options, question, env).catch(async (error: unknown) => {
         throw await withWayOut(error, asked, command);

@@ -15,7 +15,7 @@ test("one that is late is told as who asked found it: to start it again would be
   const hint = "something drops packets on loopback: see rules of firewalls about lo";
   const late = new ProxyError("timed_out", "connecting to the proxy timed out after 3 s", { object: "127.0.0.1:10249", hint });
   const cause = notRunning(late, "kube");
-  expect(cause).toMatchObject({ mend: hint, show: ["ss -tlnp sport = :10249", "turnout doctor"] });
+  expect(cause).toMatchObject({ fix: hint, show: ["ss -tlnp sport = :10249", "turnout doctor"] });
   expect(cause).not.toHaveProperty("commands");
   expect(cause.says).not.toContain("it may not run");
   // It may be at work all the same.

@@ -10,11 +10,11 @@ export function notRunning({ code, what, object = "", hint }: ProxyError, source
   const says = `${what.replace(/ \(.*/, "")} (${object})${isLate ? "" : ": it may not run"}. ${effect}`;
   const common = { id: "not_running", isSure: false, says } as const;
   // Whether something drops packets on the way to it, or it hangs, who asked knows best.
-  if (isLate && hint !== undefined) return { ...common, show: [`ss -tlnp sport = :${port}`, "turnout doctor"], mend: hint };
+  if (isLate && hint !== undefined) return { ...common, show: [`ss -tlnp sport = :${port}`, "turnout doctor"], fix: hint };
   return {
     ...common,
     show: [`ss -tlnp sport = :${port}`],
-    mend: "see why it ended or hangs, and start it again; if it serves metrics at another address, pass that with --address",
+    fix: "see why it ended or hangs, and start it again; if it serves metrics at another address, pass that with --address",
     commands: [
       ...(source.startsWith("file:") ? ["pgrep -af turnout"] : ["kubectl -n kube-system get pods -o wide"]),
       "journalctl -u turnout",

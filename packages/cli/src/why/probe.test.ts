@@ -27,7 +27,7 @@ function probe(...ports: readonly number[]): Promise<Survey> {
 }
 
 const REMOTE = { ip: "10.1.2.5", port: 8080, nodeName: "n2", isLocal: false, masquerade: false };
-const GUESS = { id: "unanswered", isSure: false, says: "a connection was sent to 10.1.2.5:8080 a moment ago", mend: "ask it" } as const;
+const GUESS = { id: "unanswered", isSure: false, says: "a connection was sent to 10.1.2.5:8080 a moment ago", fix: "ask it" } as const;
 const GUESSED = {
   packet: { family: "IPv4", protocol: "TCP", source: "10.1.1.6", destination: "10.96.0.10", port: 80, device: "veth1" },
   steps: [],
@@ -64,17 +64,17 @@ describe("endpoints that are connected to", () => {
     const [good, bad, worse] = await Promise.all([port(true), port(false), port(false)]);
     const [some] = (await probe(good, bad)).causes;
     expect(some?.says).toMatch(/^1 of 2 endpoints \(127\.0\.0\.1:\d+\) refuses connections/);
-    expect(some?.mend).toMatch(/^others answer, so it is hardly targetPort/);
+    expect(some?.fix).toMatch(/^others answer, so it is hardly targetPort/);
     const [all] = (await probe(bad, worse)).causes;
     expect(all?.says).toMatch(/^2 of 2 endpoints \(.*, .*\) refuse connections/);
-    expect(all?.mend).toContain("set targetPort to it");
+    expect(all?.fix).toContain("set targetPort to it");
   });
 
   it("refuse, and a rule that can't be judged rejects: that one comes first", async () => {
     const unjudged = [{ says: "it may reject", rule: "-A OUTPUT -m statistic -j REJECT", show: "iptables -S OUTPUT" }];
     const [refused] = (await probeEndpoints({ ...PASSING, packet: { ...PASSING.packet, port: await port(false) }, unjudged })).causes;
     expect(refused?.show?.[0]).toBe("iptables -S OUTPUT");
-    expect(refused?.mend).toMatch(/^first see the rule that can't be judged \(-A OUTPUT/);
+    expect(refused?.fix).toMatch(/^first see the rule that can't be judged \(-A OUTPUT/);
   });
 
   it("that are Services' addresses are not asked: another Service would answer", async () => {
@@ -104,7 +104,7 @@ describe("a guess that an endpoint is silent", () => {
   });
 
   it("stays where it is not", () => {
-    const silent: Cause = { id: "unanswered", says: "the only endpoint does not answer this host", mend: "see why" };
+    const silent: Cause = { id: "unanswered", says: "the only endpoint does not answer this host", fix: "see why" };
     expect(withProbe(GUESSED, { steps: [], causes: [silent], unseen: [], isProbed: true }).causes).toEqual([silent, GUESS]);
   });
 });

@@ -42,7 +42,7 @@ export async function probeEndpoints(answer: Answer): Promise<Survey> {
       id: "unanswered",
       says: `${subject(refusing, tried.length, isService, "refuses", "refuse")} connections: nothing listens there on that port, or a rule rejects them`,
       show: [...(rule === undefined ? [] : [rule.show]), ...refusing.slice(0, 1).map(askCommand), ...REJECT_COMMANDS],
-      mend: `${rule === undefined ? "" : `first see the rule that can't be judged (${rule.rule}); then `}${isLone ? PORT_FIX : isService ? PROCESS_FIX : HERE_FIX}`,
+      fix: `${rule === undefined ? "" : `first see the rule that can't be judged (${rule.rule}); then `}${isLone ? PORT_FIX : isService ? PROCESS_FIX : HERE_FIX}`,
     });
   }
   if (silent.length > 0)
@@ -51,7 +51,7 @@ export async function probeEndpoints(answer: Answer): Promise<Survey> {
       says: `${subject(silent, tried.length, isService, "does not answer", "don't answer")} this host`,
       // An entry that somebody set by hand (PERMANENT) may have the wrong link-layer address.
       show: silent.slice(0, 1).flatMap((target) => [askCommand(target), `ip neigh show ${target.ip}`]),
-      mend: "see whether the pod, its node and the network between them work (ping, the CNI's own tools), and whether a NetworkPolicy keeps this host out; a neighbour entry that is PERMANENT was set by somebody, and may be wrong",
+      fix: "see whether the pod, its node and the network between them work (ping, the CNI's own tools), and whether a NetworkPolicy keeps this host out; a neighbour entry that is PERMANENT was set by somebody, and may be wrong",
     });
   return { steps, causes, unseen: [], notes, isProbed: true };
 }
@@ -82,7 +82,7 @@ export function withProbe(answer: Answer, probed: Survey): Answer {
   const anew: Cause = {
     ...guess,
     says: `${guess.says}. This host is answered, ${packet.source} is not: ${place} lacks the way back to ${packet.source}, or a policy tells it by its source`,
-    mend: `see there whether a route leads back to ${packet.source}, and which NetworkPolicies and rules are about it`,
+    fix: `see there whether a route leads back to ${packet.source}, and which NetworkPolicies and rules are about it`,
   };
   return withSurvey({ ...answer, causes: causes.map((cause) => (cause === guess ? anew : cause)) }, probed);
 }

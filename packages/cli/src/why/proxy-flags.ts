@@ -136,6 +136,6 @@ function otherFlags(differences: readonly string[]): Cause {
     isSure: false,
     says: `the proxy that runs here was told otherwise than this command (${differences.join("; ")}), and the kernel's rules are that proxy's. So the steps may be wrong`,
     show: ["turnout status -o json"],
-    mend: "leave these flags out, and the proxy's are taken; or ask the proxy itself: leave out --source, --backend, --config and --node-name",
+    fix: "leave these flags out, and the proxy's are taken; or ask the proxy itself: leave out --source, --backend, --config and --node-name",
   };
 }

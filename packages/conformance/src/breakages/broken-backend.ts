@@ -43,8 +43,8 @@ export function indexesOf({ endpoints }: ServicePort, fits: (endpoint: ServicePo
 /** A row whose rules lead nowhere that is empty: an empty pool is refused instead. */
 export function withoutEmptyPools(row: ServicePort): ServicePort {
   const isEmpty = ({ to }: Rule): boolean => (to === "cluster" || to === "local") && row[to].length === 0;
-  const mend = (rule: Rule): Rule => (isEmpty(rule) ? { ...rule, to: "reject", masquerade: false } : rule);
-  return { ...row, destinations: row.destinations.map((destination) => ({ ...destination, rules: destination.rules.map(mend) })) };
+  const fix = (rule: Rule): Rule => (isEmpty(rule) ? { ...rule, to: "reject", masquerade: false } : rule);
+  return { ...row, destinations: row.destinations.map((destination) => ({ ...destination, rules: destination.rules.map(fix) })) };
 }
 
 function withSources({ sourceRanges, ...destination }: Destination): Destination {

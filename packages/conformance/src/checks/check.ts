@@ -95,14 +95,14 @@ export async function checkScenarios(
 }
 
 /** How scenarios are played on a backend whose abilities are known. */
-interface PlayOptions extends CheckOptions {
+interface RunOptions extends CheckOptions {
   readonly abilities: Abilities;
 }
 
 async function runScenarios(
   subject: Subject,
   scenarios: readonly Scenario[],
-  options: PlayOptions,
+  options: RunOptions,
   findings: Findings,
 ): Promise<ConformanceReport> {
   const cells = new Cells();
@@ -114,7 +114,7 @@ async function runScenarios(
   return reportOf(subject.module.name, options.abilities, findings, cells.list());
 }
 
-async function checkScenario(subject: Subject, scenario: Scenario, options: PlayOptions, findings: Findings, cells: Cells): Promise<void> {
+async function checkScenario(subject: Subject, scenario: Scenario, options: RunOptions, findings: Findings, cells: Cells): Promise<void> {
   const { module } = subject;
   const parts = partsOf(scenario, options.abilities);
   for (const part of parts) for (const rule of scenario.rules) cells.open(rule, part);

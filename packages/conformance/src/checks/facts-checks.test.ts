@@ -50,7 +50,7 @@ describe("what the kit says of a backend", () => {
 
   it("that has facts and no watch", async () => {
     const { module, createFakeHost } = withBackend(() => ({}))({ module: referenceBackend, createFakeHost: createReferenceHost });
-    const deaf: typeof module = {
+    const unread: typeof module = {
       ...module,
       async open(options, world, signal) {
         const dataplane = await module.open(options, world, signal);
@@ -61,7 +61,7 @@ describe("what the kit says of a backend", () => {
         return { family, close: (stop) => dataplane.close(stop) };
       },
     };
-    const { findings } = await checkBackend(deaf, createFakeHost, []);
+    const { findings } = await checkBackend(unread, createFakeHost, []);
     expect(findings.map(({ family, what, got }) => `${family} ${what}: ${got}`)).toEqual([
       "IPv4 facts that change with the host's addresses: there is none",
       "IPv6 facts that change with the host's addresses: there is none",

@@ -88,7 +88,7 @@ async function isRepaired(
   { own, left }: { readonly own: readonly string[]; readonly left: readonly LeftObjects[] },
   complain: Complain,
 ): Promise<boolean> {
-  for (const one of left) life.mend(one);
+  for (const one of left) life.fix(one);
   const { put, removed, error } = await life.sync();
   await host.advance(REST_MS);
   const what = "a sync that mends what was left of a foreign change";

@@ -83,7 +83,7 @@ export class ScenarioRun {
     const { name, steps } = this.#scenario;
     for (const step of steps) {
       this.#findings.checkpoint = { scenario: name, step: step.say, rules: this.#rules };
-      await this.#playStep(step);
+      await this.#runStep(step);
       if (this.#findings.isFull) return;
     }
     this.#findings.checkpoint = { scenario: name, step: "the end", rules: ["R-58"] };
@@ -92,7 +92,7 @@ export class ScenarioRun {
     checkExternal(this.#runner, this.#external, this.#findings);
   }
 
-  async #playStep(step: Step): Promise<void> {
+  async #runStep(step: Step): Promise<void> {
     const runner = this.#runner;
     if (step.waitSeconds !== undefined) await runner.host.advance(step.waitSeconds * 1000);
     if (step.restart === true) await this.#restart("restart");

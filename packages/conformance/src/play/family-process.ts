@@ -140,8 +140,8 @@ export class FamilyProcess {
   }
 
   /** Have the next sync mend what somebody left, without comparing. */
-  mend(left: LeftObjects): void {
-    this.#loop.mend(left);
+  fix(left: LeftObjects): void {
+    this.#loop.fix(left);
   }
 
   /** Of some objects what looking them up says otherwise than observing; "" where that is nothing, or nobody looks up. @throws whatever the backend throws. */

@@ -17,14 +17,14 @@ const ANSWER: Answer = {
   isSurveyed: true,
   isProbed: false,
 };
-const drop: Cause = { id: "foreign_drop", says: "a rule drops the packet", show: [LONG, "true"], mend: "let it through", commands: [LONG] };
+const drop: Cause = { id: "foreign_drop", says: "a rule drops the packet", show: [LONG, "true"], fix: "let it through", commands: [LONG] };
 const changed: Cause = {
   id: "kernel_changed",
   says: "the kernel sends it to A, should: B",
   show: ["nft list map ip turnout m"],
-  mend: "restart",
+  fix: "restart",
 };
-const gone: Cause = { id: "not_running", isSure: false, says: "no proxy answers", mend: "start it" };
+const gone: Cause = { id: "not_running", isSure: false, says: "no proxy answers", fix: "start it" };
 
 function lines(answer: Partial<Answer>): readonly string[] {
   return answerText({ ...ANSWER, ...answer }).split("\n");
@@ -38,7 +38,7 @@ describe("an answer for people", () => {
   });
 
   it("has what may be done in place of that behind it, with its own words and commands", () => {
-    const instead = { mend: "if nobody needs the rule, delete it", commands: ["iptables -D FORWARD 1"] };
+    const instead = { fix: "if nobody needs the rule, delete it", commands: ["iptables -D FORWARD 1"] };
     const at = lines({ causes: [{ ...drop, instead }] }).indexOf("  mend:  let it through:");
     expect(lines({ causes: [{ ...drop, instead }] }).slice(at, at + 5)).toEqual([
       "  mend:  let it through:",
@@ -93,7 +93,7 @@ describe("an answer for people", () => {
   });
 
   it("says where to ask on where an endpoint is silent, and notes last", () => {
-    const silent: Cause = { id: "unanswered", says: "10.1.2.5:8080 is silent", mend: "see why" };
+    const silent: Cause = { id: "unanswered", says: "10.1.2.5:8080 is silent", fix: "see why" };
     const reported = lines({ causes: [silent], notes: ["the other node counts"] });
     expect(reported.slice(4)).toEqual([
       "culprit: 10.1.2.5:8080 is silent [unanswered]",
@@ -158,7 +158,7 @@ describe("the order of causes", () => {
     ["a guess goes behind what is sure", [gone, changed], ["kernel_changed", "not_running"]],
     [
       "other flags make everything else doubtful",
-      [drop, { id: "other_flags", isSure: false, says: "other flags", mend: "give them" }],
+      [drop, { id: "other_flags", isSure: false, says: "other flags", fix: "give them" }],
       ["other_flags", "foreign_drop"],
     ],
     [

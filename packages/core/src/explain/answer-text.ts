@@ -122,13 +122,13 @@ function reportedText({ id, says }: Cause): string {
 }
 
 function causeLines(word: string, cause: Cause): readonly string[] {
-  const { show = [], mend, commands = [], instead } = cause;
+  const { show = [], fix, commands = [], instead } = cause;
   return [
     ...wrapped(reportedText(cause), `${word}: `.padEnd(MARGIN.length)),
     ...commandLines(show, "  look:  "),
-    ...wrapped(`${mend}${commands.length === 0 ? "" : ":"}`, "  mend:  "),
+    ...wrapped(`${fix}${commands.length === 0 ? "" : ":"}`, "  mend:  "),
     ...commandLines(commands, `${MARGIN}  `),
-    ...(instead === undefined ? [] : [...wrapped(`${instead.mend}:`, "  or:    "), ...commandLines(instead.commands, `${MARGIN}  `)]),
+    ...(instead === undefined ? [] : [...wrapped(`${instead.fix}:`, "  or:    "), ...commandLines(instead.commands, `${MARGIN}  `)]),
   ];
 }
 

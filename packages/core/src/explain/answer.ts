@@ -123,11 +123,11 @@ export interface Cause {
   /** Commands that show it, each as it can be pasted; absent: nothing but the answer itself does. */
   readonly show?: readonly string[];
   /** What to do, in words. */
-  readonly mend: string;
+  readonly fix: string;
   /** The commands that do it, all of them, in order; absent: there are none that could be pasted. */
   readonly commands?: readonly string[];
   /** What may be done in place of that, with its commands; absent: there is nothing else, or no command for it. */
-  readonly instead?: { readonly mend: string; readonly commands: readonly string[] };
+  readonly instead?: { readonly fix: string; readonly commands: readonly string[] };
   /** False: it is a guess, or explains something else than a packet that does not arrive. Default true. */
   readonly isSure?: false;
 }

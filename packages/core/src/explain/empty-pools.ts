@@ -21,7 +21,7 @@ export function sourceRangeCause({ source }: AskedPacket, { name }: ServicePort,
     id: "source_range",
     says: `${source} is in none of the source ranges of Service ${name.namespace}/${name.name}: ${own.join(", ")}`,
     show: [`kubectl get service ${kubectlName(name)} -o jsonpath='{.spec.loadBalancerSourceRanges}'`],
-    mend: "if the client is welcome, add its address to spec.loadBalancerSourceRanges. The address that counts is the one that this node sees: where a load balancer puts its own in its place, add that one",
+    fix: "if the client is welcome, add its address to spec.loadBalancerSourceRanges. The address that counts is the one that this node sees: where a load balancer puts its own in its place, add that one",
   };
 }
 
@@ -39,7 +39,7 @@ export function emptyPoolCauses(state: ExplainedState, packet: AskedPacket, row:
         id: "none_ready",
         says,
         show,
-        mend: "see why the pods are not ready",
+        fix: "see why the pods are not ready",
         commands: [`kubectl get pods -n ${name.namespace} -o wide`, `kubectl describe pods -n ${name.namespace}`],
       },
     ];
@@ -48,13 +48,13 @@ export function emptyPoolCauses(state: ExplainedState, packet: AskedPacket, row:
   const nodes = [...new Set(endpoints.filter(isUsable).map(({ nodeName }) => nodeName ?? "an unnamed node"))];
   const field = destination.kind === "clusterIP" ? "internalTrafficPolicy" : "externalTrafficPolicy";
   const says = `${service} has ${field} Local, and its usable endpoints are elsewhere: on ${listed(nodes)}, not on ${state.node.name}${here.length === 0 ? "" : `; ${listed(here.map(({ ip }) => ip))} ${here.length === 1 ? "is" : "are"} here and not ready`}`;
-  const mend =
+  const fix =
     here.length > 0
       ? `see why the pod here is not ready, or set ${field}: Cluster`
       : destination.kind === "clusterIP"
         ? `run a pod of it on this node, or set ${field}: Cluster`
         : `send clients to nodes with an endpoint (the health check node port tells load balancers which), run a pod here, or set ${field}: Cluster`;
-  return [{ id: "local_policy", says, show, mend }];
+  return [{ id: "local_policy", says, show, fix }];
 }
 
 function missingEndpoints({ objects, node, issues }: ExplainedState, { family }: AskedPacket, { name }: ServicePort): Cause {
@@ -72,12 +72,12 @@ function missingEndpoints({ objects, node, issues }: ExplainedState, { family }:
       id: "named_port",
       says,
       show: showAll,
-      mend: "give the port in the Service and in the pods (a named targetPort: the container port's name) the same name and protocol",
+      fix: "give the port in the Service and in the pods (a named targetPort: the container port's name) the same name and protocol",
     };
   }
   if (other !== undefined) {
     const says = `${service} has endpoints of ${other.family} only, and this packet is ${family}`;
-    return { id: "family_missing", says, show, mend: `ask its ${other.family} address, or give its pods addresses of ${node.family}` };
+    return { id: "family_missing", says, show, fix: `ask its ${other.family} address, or give its pods addresses of ${node.family}` };
   }
   const refused = issues.find(({ object }) => slices.some((slice) => object === `EndpointSlice ${slice.namespace}/${slice.name}`));
   if (refused !== undefined)
@@ -85,14 +85,14 @@ function missingEndpoints({ objects, node, issues }: ExplainedState, { family }:
       id: "refused_object",
       says: `${service} has no endpoints that can be used: ${refused.object}: ${refused.what}`,
       show: showAll,
-      mend: refused.hint,
+      fix: refused.hint,
     };
   const says = `${service} has no endpoints`;
   return {
     id: "no_endpoints",
     says,
     show,
-    mend: "compare its selector with the labels of its pods",
+    fix: "compare its selector with the labels of its pods",
     commands: [`kubectl get service ${kubectlName(name)} -o wide`, `kubectl get pods -n ${name.namespace} --show-labels`],
   };
 }
@@ -120,7 +120,7 @@ export function hintCauses({ objects, node }: ExplainedState, row: ServicePort):
       isSure: false,
       says,
       show: [`${slicesCommand(name)} -o yaml`],
-      mend: "label the node with its zone, or have enough endpoints in each zone; traffic is served either way",
+      fix: "label the node with its zone, or have enough endpoints in each zone; traffic is served either way",
     },
   ];
 }

@@ -68,10 +68,10 @@ it("what another process has in force is not looked for in the kernel", async ()
 it("of a packet with two families nothing is said but that", async () => {
   const asked = question([]);
   const packet = { ...asked.packet, source: "fd00:1::6" };
-  const causes = [{ id: "not_running", isSure: false, says: "no proxy answers", mend: "start it" }] as const;
+  const causes = [{ id: "not_running", isSure: false, says: "no proxy answers", fix: "start it" }] as const;
   expect(await explainPacket({ ...asked, packet, causes }, signal)).toMatchObject({
     steps: [],
-    causes: [{ id: "families_differ", mend: "ask with the client's IPv4 address, or for the Service's IPv6 address" }],
+    causes: [{ id: "families_differ", fix: "ask with the client's IPv4 address, or for the Service's IPv6 address" }],
     notes: [],
     unseen: [],
   });
@@ -82,14 +82,14 @@ it("where no proxy runs, what the kernel lacks is the culprit, and starting one 
     id: "not_running",
     isSure: false,
     says: "no proxy answers",
-    mend: "start it again",
+    fix: "start it again",
     commands: ["journalctl -u turnout"],
   };
   const { causes } = await explainPacket({ ...question([]), causes: [gone] }, signal);
   expect(causes).toMatchObject([
     {
       id: "kernel_missing",
-      mend: "no proxy is at work here, so nothing puts this right: start it again",
+      fix: "no proxy is at work here, so nothing puts this right: start it again",
       commands: ["journalctl -u turnout"],
     },
     gone,
@@ -104,7 +104,7 @@ it("rules of other flags than the proxy's that answers are another proxy's", asy
   expect((await explainPacket(others, signal)).causes).toMatchObject([{ id: "other_flags" }]);
   const { causes, steps } = await explainPacket({ ...others, isOfProxy: true }, signal);
   expect(causes).toMatchObject([{ id: "two_proxies", isSure: false, show: ["nft list a", "turnout doctor"] }]);
-  expect(causes[0]?.mend).not.toContain("--source");
+  expect(causes[0]?.fix).not.toContain("--source");
   expect(steps.at(-1)?.says).toContain("are not this proxy's");
 });
 
@@ -135,7 +135,7 @@ it("what a packet meets first is named first, and what only other destinations n
 });
 
 it("what the kernel holds otherwise is a guess where the flags are known to be others", async () => {
-  const flags: Cause = { id: "other_flags", isSure: false, says: "told otherwise", mend: "leave them out" };
+  const flags: Cause = { id: "other_flags", isSure: false, says: "told otherwise", fix: "leave them out" };
   const { causes, steps } = await explainPacket({ ...question([]), causes: [flags] }, signal);
   expect(causes).toMatchObject([{ id: "other_flags" }, { id: "kernel_missing", isSure: false }]);
   expect(steps.at(-1)?.says).toContain("can't be told: they were made with other flags");

@@ -99,8 +99,8 @@ function saysOtherFlags(causes: readonly Cause[]): boolean {
 function repairedByStart(kernel: readonly Cause[], known: readonly Cause[]): readonly Cause[] {
   const gone = known.find(({ id }) => id === "not_running");
   if (gone === undefined) return kernel;
-  const { mend, commands } = gone;
-  const start = { mend: `no proxy is at work here, so nothing puts this right: ${mend}`, ...(commands === undefined ? {} : { commands }) };
+  const { fix, commands } = gone;
+  const start = { fix: `no proxy is at work here, so nothing puts this right: ${fix}`, ...(commands === undefined ? {} : { commands }) };
   return kernel.map((cause) => (cause.id.startsWith("kernel_") ? { ...cause, ...start } : cause));
 }
 
@@ -114,7 +114,7 @@ function refusalCauses({ refusals = [] }: ExplainedState, { hit }: Walk): readon
       id: "refused_row",
       says: `the host refused ${object ?? "the rules"} of Service ${printableName(name)}${object === undefined ? ", which are left as they were" : ""}: ${message}`,
       show: ["turnout status"],
-      mend: hint ?? "see the proxy's log around that time; the proxy tries again by itself",
+      fix: hint ?? "see the proxy's log around that time; the proxy tries again by itself",
     }));
 }
 
@@ -237,7 +237,7 @@ function ofAnotherProxy({ show = [], ...cause }: Cause): Cause {
     id: "two_proxies",
     says: "the rules in the kernel are whole, and made with other flags than this proxy has: another Turnout writes here too, or one with other flags was here before. So packets go by rules that are not this proxy's",
     show: [...show, "turnout doctor"],
-    mend: "see that only one proxy runs here (turnout doctor names the processes); where no other one does, restart this one, which puts its own rules in their place",
+    fix: "see that only one proxy runs here (turnout doctor names the processes); where no other one does, restart this one, which puts its own rules in their place",
   };
 }
 
@@ -247,8 +247,8 @@ async function lookForOthers<H, K extends KernelObject, S>({ backend }: PacketQu
   const live = found.filter(({ isLive }) => isLive !== false).map(({ what }) => what);
   if (live.length === 0) return NOTHING;
   const says = `another service proxy has rules in force on this node: ${live.join(", ")}`;
-  const mend = "see that only one proxy runs here, then restart this one: it removes what others left (unless told --keep-other-rules)";
-  return { steps: [], causes: [{ id: "two_proxies", says, show: ["turnout doctor"], mend }], unseen: [] };
+  const fix = "see that only one proxy runs here, then restart this one: it removes what others left (unless told --keep-other-rules)";
+  return { steps: [], causes: [{ id: "two_proxies", says, show: ["turnout doctor"], fix }], unseen: [] };
 }
 
 async function observed<K extends KernelObject>(

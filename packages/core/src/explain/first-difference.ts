@@ -55,7 +55,7 @@ export function firstDifference<K extends KernelObject>(
     id: "kernel_stale",
     says: `added to the kernel, or left in it: ${words.what}, and no Service has that address and port any more`,
     ...shown(words),
-    mend: FIX,
+    fix: FIX,
   };
 }
 
@@ -79,7 +79,7 @@ function kernelCause<K extends KernelObject>(different: readonly Difference<K>[]
     says: `${named.join("; ")}${more === 0 ? "" : `${others} (${others === "" ? "and " : ""}${more} more)`}`,
     ...(all.length === 1 ? {} : { differences: all.map(({ what, says }) => `${what}: ${says}`) }),
     ...shown(...different.slice(0, namedMax).map(({ words }) => words)),
-    mend: FIX,
+    fix: FIX,
   };
 }
 
@@ -103,7 +103,7 @@ function tooMuch<K>([first, ...others]: readonly K[], describe: (object: K) => O
     id: "kernel_stale",
     says: `added to the kernel, or left in it: ${words.what}${more}, which no Service asks for`,
     ...shown(words),
-    mend: FIX,
+    fix: FIX,
   };
 }
 
@@ -115,7 +115,7 @@ function otherFlags<K>({ words, found }: Difference<K>, alongside?: ObjectWords)
     isSure: false,
     says: `the rules in the kernel were made with other flags than this command was told, or by another version of Turnout: ${words.what} ${how}. So the rules can't be compared, and the steps may be wrong${alongside === undefined ? "" : `. Besides, which flags need not explain, ${alongside.differs}`}`,
     ...shown(words, ...(alongside === undefined ? [] : [alongside])),
-    mend: "give the flags that the proxy has (--config, --node-name, --cluster-cidr, --service-metrics, --backend-option and so on), or, where the proxy runs, ask it: leave out --source, --backend, --config and --node-name",
+    fix: "give the flags that the proxy has (--config, --node-name, --cluster-cidr, --service-metrics, --backend-option and so on), or, where the proxy runs, ask it: leave out --source, --backend, --config and --node-name",
   };
 }
 

@@ -38,8 +38,8 @@ function unknownCauses(state: ExplainedState, packet: AskedPacket): readonly Cau
   if (!isWithin(packet.destination, state.node.serviceCIDRs)) return likenessCauses(state, packet);
   const says = `no Service has the address ${packet.destination}, which is in the cluster's service range`;
   const show = [`kubectl get services -A --field-selector spec.clusterIP=${packet.destination}`];
-  const mend = "the Service was deleted, or never was: ask for its present address (a client may have kept an old DNS answer)";
-  return [{ id: "unknown_address", says, show, mend }];
+  const fix = "the Service was deleted, or never was: ask for its present address (a client may have kept an old DNS answer)";
+  return [{ id: "unknown_address", says, show, fix }];
 }
 
 /** Rules R-47 and R-48. */
@@ -80,7 +80,7 @@ function hiddenCauses({ hidden = [] }: ExplainedState, packet: AskedPacket): rea
         id: "hidden_label",
         says,
         show: [`kubectl get service -n ${namespace} ${name} --show-labels`],
-        mend: "if no other proxy serves it, remove the label",
+        fix: "if no other proxy serves it, remove the label",
         commands: [`kubectl label service -n ${namespace} ${name} ${label}-`],
       },
     ];
@@ -104,7 +104,7 @@ const ISSUE_CAUSES: readonly (readonly [RegExp, CauseId])[] = [
 ];
 
 function issueCause({ object, what, hint }: Issue, id: CauseId): Cause {
-  return { id, says: `${object}: ${what}`, show: ["turnout status"], mend: hint };
+  return { id, says: `${object}: ${what}`, show: ["turnout status"], fix: hint };
 }
 
 function idOf({ what }: Issue): CauseId {
@@ -148,7 +148,7 @@ function leftOutCauses({ objects }: ExplainedState, packet: AskedPacket): readon
         id: "ip_mode_proxy",
         says,
         show: [`kubectl get service -n ${namespace} ${name} -o jsonpath='{.status.loadBalancer.ingress}'`],
-        mend: "see whether the load balancer is reached and healthy; the cloud's controller sets ipMode",
+        fix: "see whether the load balancer is reached and healthy; the cloud's controller sets ipMode",
       },
     ];
   });
@@ -170,7 +170,7 @@ function portCauses({ rows }: ExplainedState, packet: AskedPacket): readonly Cau
         id: "wrong_protocol",
         says,
         show,
-        mend: `ask with ${other.name.protocol}, or add a port with protocol: ${packet.protocol} to the Service`,
+        fix: `ask with ${other.name.protocol}, or add a port with protocol: ${packet.protocol} to the Service`,
       },
     ];
   }
@@ -178,7 +178,7 @@ function portCauses({ rows }: ExplainedState, packet: AskedPacket): readonly Cau
     one.destinations.filter(({ address }) => address === packet.destination).map(({ port }) => `${port}/${one.name.protocol}`),
   );
   const says = `${service} has the address ${packet.destination}, and no port ${packet.port}/${packet.protocol}: it has ${[...new Set(ports)].join(", ")}`;
-  return [{ id: "wrong_port", says, show, mend: "use one of its ports (the Service's port, not the pods' targetPort), or add this one" }];
+  return [{ id: "wrong_port", says, show, fix: "use one of its ports (the Service's port, not the pods' targetPort), or add this one" }];
 }
 
 /** Node ports, asked for where they don't answer. */
@@ -199,7 +199,7 @@ function nodePortCauses(state: ExplainedState, packet: AskedPacket): readonly Ca
         id: "wrong_protocol",
         says,
         show: [`kubectl get service -n ${other.name.namespace} ${other.name.name}`],
-        mend: `ask with ${other.name.protocol}`,
+        fix: `ask with ${other.name.protocol}`,
       },
     ];
   }
@@ -212,7 +212,7 @@ function nodePortCauses(state: ExplainedState, packet: AskedPacket): readonly Ca
         : state.node.settings.localhostNodePorts === false
           ? ", or leave out the feature gate KubeProxyNFTablesLocalhostNodePorts=false (TCP only)"
           : ", or add localhost to nodePortAddresses (TCP only)";
-    return [{ id: "node_port_loopback", says, mend: `ask an address of the node: ${answering(state)}${byProcess}` }];
+    return [{ id: "node_port_loopback", says, fix: `ask an address of the node: ${answering(state)}${byProcess}` }];
   }
   const says = isHosts
     ? `${is}, and node ports don't answer on ${destination}: those that do: ${answering(state)} (R-37)`
@@ -222,7 +222,7 @@ function nodePortCauses(state: ExplainedState, packet: AskedPacket): readonly Ca
       id: "node_port_address",
       says,
       show: ["turnout run --help | grep -A3 nodeport-addresses"],
-      mend: isHosts
+      fix: isHosts
         ? `ask one that does, or have nodePortAddresses (--nodeport-addresses) choose this address too`
         : `ask an address of the node on which node ports answer: ${answering(state)}`,
     },

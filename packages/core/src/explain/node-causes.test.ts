@@ -50,7 +50,7 @@ describe("a node's name without a Node", () => {
     ];
     const { causes } = walk({ node: untold, nodes });
     expect(causes.map(({ id }) => id)).toEqual(["node_unknown", "pod_not_told", "local_policy"]);
-    expect(causes[0]).toMatchObject({ mend: "start the proxy with --node-name n1" });
+    expect(causes[0]).toMatchObject({ fix: "start the proxy with --node-name n1" });
     expect(causes[0]?.says).toContain("told to be node node1, and the source has no Node of that name; Node n1 has this host's address");
   });
 

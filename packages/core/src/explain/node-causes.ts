@@ -46,7 +46,7 @@ function nameCause({ node, objects, source, hostAddresses, rows }: ExplainedStat
     id: "node_unknown",
     says: `this proxy is told to be node ${node.name}, and the source has no Node of that name${hint}: so no endpoint counts as being on this node`,
     show: ["kubectl get nodes -o wide"],
-    mend: `start the proxy with --node-name ${own === undefined ? "and the name of this host's Node object" : own.name}`,
+    fix: `start the proxy with --node-name ${own === undefined ? "and the name of this host's Node object" : own.name}`,
   };
 }
 
@@ -62,7 +62,7 @@ function addressCause({ node, hostAddresses }: ExplainedState): Cause | undefine
     id: "node_address",
     says: `Node ${name} has ${listedNames(addresses, NAMED_MAX)} as its address, which is on no device of this host: node ports that answer on the node's address answer nowhere`,
     show: [`kubectl get node ${name} -o wide`, "ip -br address"],
-    mend: "have kubelet tell an address that this host has (--node-ip), or give this host the address; and see whether --node-name is this host's",
+    fix: "have kubelet tell an address that this host has (--node-ip), or give this host the address; and see whether --node-name is this host's",
   };
 }
 
@@ -75,6 +75,6 @@ function detectorCause(state: ExplainedState, packet: AskedPacket): Cause | unde
     id: "pod_not_told",
     says: `${source} is in the range of the pods of ${name} (${range}), and counts as a client outside the cluster, since ${detectorText(detector)}`,
     show: [`kubectl get node ${name} -o jsonpath='{.spec.podCIDRs}'`],
-    mend: "give the proxy the range that the pods have (--cluster-cidr), or --detect-local-mode NodeCIDR",
+    fix: "give the proxy the range that the pods have (--cluster-cidr), or --detect-local-mode NodeCIDR",
   };
 }

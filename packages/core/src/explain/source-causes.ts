@@ -25,7 +25,7 @@ export function emptySourceCauses(state: ExplainedState, packet: AskedPacket, is
       id: "no_services",
       says: `no Service at all is known here${from}${lost}: no address is served on this node${problem}`,
       show: ["turnout status", path === undefined ? "kubectl get services -A" : `ls -la ${path}`],
-      mend:
+      fix:
         path === undefined
           ? "see whether the source is the right one (--source, --kubeconfig), and has its Services"
           : `put the Services back into ${path}; the proxy follows it`,
@@ -44,8 +44,8 @@ export function sourceNotes({ source }: Pick<ExplainedState, "source">): readonl
 /** What is wrong with the source itself may be why a Service isn't known. A guess. Pure. */
 export function sourceCauses({ source, issues }: ExplainedState): readonly Cause[] {
   const { name = "", problems = [] } = source ?? {};
-  const guess = (says: string, mend: string): readonly Cause[] => [
-    { id: "source_trouble", isSure: false, says: `the source ${name} ${says}`, show: ["turnout status"], mend },
+  const guess = (says: string, fix: string): readonly Cause[] => [
+    { id: "source_trouble", isSure: false, says: `the source ${name} ${says}`, show: ["turnout status"], fix },
   ];
   if (problems.length > 0)
     return guess(

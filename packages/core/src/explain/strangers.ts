@@ -29,7 +29,7 @@ export function likenessCauses(state: ExplainedState, packet: AskedPacket): read
       isSure: false,
       says: `no Service has ${destination}, and cluster IPs here are like it (${listedNames(alike, NAMED_MAX)}): a wrong address, or that of a Service that is gone`,
       show: [`kubectl get services -A -o wide | grep -F ${destination}`],
-      mend: "ask for the Service's present address (a client may have kept an old DNS answer)",
+      fix: "ask for the Service's present address (a client may have kept an old DNS answer)",
     },
   ];
 }
@@ -112,7 +112,7 @@ export function takenCauses({ hostAddresses, node }: ExplainedState, fate: Fate)
       id: "address_taken",
       says: `${ip} is an address of this node itself: packets for the endpoint end here, and never reach its pod`,
       show: [`ip addr show to ${ip}`],
-      mend: "see who put it on that device, and take it off there; only where a process of this node is meant to answer, this is as it should be",
+      fix: "see who put it on that device, and take it off there; only where a process of this node is meant to answer, this is as it should be",
     },
   ];
 }
@@ -141,7 +141,7 @@ export function serviceCauses(state: ExplainedState, fate: Fate): readonly Cause
       id: "service_endpoint",
       says: `the endpoint ${hostPort(found.ip, found.port)} is ${is}: a packet is translated once, so what is sent there is not translated again, and is lost`,
       show: [`kubectl get endpointslices -A -o wide | grep -F ${found.ip}`],
-      mend: "put the pods' addresses into that EndpointSlice, or have clients ask the other Service itself",
+      fix: "put the pods' addresses into that EndpointSlice, or have clients ask the other Service itself",
     },
   ];
 }

@@ -116,7 +116,7 @@ describe("a policy Local", () => {
     expect(found.causes[0]?.says).toBe(
       "Service shop/web:http has internalTrafficPolicy Local, and its usable endpoints are elsewhere: on node2, not on node1; 10.1.1.5 is here and not ready",
     );
-    expect(found.causes[0]?.mend).toBe("see why the pod here is not ready, or set internalTrafficPolicy: Cluster");
+    expect(found.causes[0]?.fix).toBe("see why the pod here is not ready, or set internalTrafficPolicy: Cluster");
   });
 
   it("does not say of all endpoints what holds for those here", () => {

@@ -42,7 +42,7 @@ export function walkPacket(state: ExplainedState, packet: AskedPacket): Walk {
   const sender: Step = { says: senderText(state, packet) };
   if (packet.device === "" && state.capabilities.hostOrigin !== true) {
     const says = `the backend does not serve packets of the node itself: ${state.capabilities.hostOrigin}`;
-    const cause: Cause = { id: "incapable", says, mend: "ask from a pod, or use another backend" };
+    const cause: Cause = { id: "incapable", says, fix: "ask from a pod, or use another backend" };
     return {
       steps: [sender, { says: "it goes on as it is", rule: "R-56" }],
       fate: { is: "pass" },
@@ -93,7 +93,7 @@ function unservedCause(state: ExplainedState, { device, isDeviceAssumed }: Asked
     id: "device_unserved",
     says: isDeviceAssumed === true ? `${says}; the packet is taken to come in there` : says,
     show: ["turnout status", `ip route show dev ${device}`],
-    mend: "have clients come by a device that is served, or name this one too (--backend-option devices=...), and restart the proxy",
+    fix: "have clients come by a device that is served, or name this one too (--backend-option devices=...), and restart the proxy",
     ...(isDeviceAssumed === true ? { isSure: false as const } : {}),
   };
 }
@@ -153,7 +153,7 @@ function forwardedTo(state: ExplainedState, packet: AskedPacket, hit: Hit, rule:
   const pool = reachableOf(state, row, rule.to as "cluster" | "local");
   if (pool.length === 0) {
     const says = `all its endpoints are addresses of this node, which the backend can't use: ${String(state.capabilities.hostEndpoints)}`;
-    const cause: Cause = { id: "incapable", says, mend: "use another backend, or pods without hostNetwork" };
+    const cause: Cause = { id: "incapable", says, fix: "use another backend, or pods without hostNetwork" };
     return { steps: [{ says, rule: "R-56" }], fate: unserved(state, "reject", packet, { row, destination }), causes: [cause] };
   }
   const isBySocket = isAtSocket(state, packet, hit);
@@ -310,8 +310,8 @@ function ruleNumber({ node }: ExplainedState, _packet: AskedPacket, { kind }: De
 export function familiesCause({ source, destination }: AskedPacket): Cause | undefined {
   const [a, b] = [familyOf(source), familyOf(destination)];
   if (a === b) return undefined;
-  const mend = `ask with the client's ${b} address, or for the Service's ${a} address`;
-  return { id: "families_differ", says: `${source} is ${a} and ${destination} is ${b}: no packet can have both`, mend };
+  const fix = `ask with the client's ${b} address, or for the Service's ${a} address`;
+  return { id: "families_differ", says: `${source} is ${a} and ${destination} is ${b}: no packet can have both`, fix };
 }
 
 /** Write what the packet is for: `10.96.0.1:80/TCP`. Pure. */

@@ -150,8 +150,8 @@ export class Claims<Wanted extends Claimant> {
     const range = destination.kind === "externalIP" ? rangeAround(destination.address, this.#ground) : undefined;
     if (range !== undefined) return { destination, winner: range, wonAs: "serviceRange" };
     // Nearly always: nobody else wants it.
-    const isAlone = this.#contenders.get(claimOf(destination, protocol)) === key;
-    if (isAlone && (destination.kind === "clusterIP" || !this.#ground.nodeAddresses.has(destination.address))) return undefined;
+    const isStandalone = this.#contenders.get(claimOf(destination, protocol)) === key;
+    if (isStandalone && (destination.kind === "clusterIP" || !this.#ground.nodeAddresses.has(destination.address))) return undefined;
     const holder = this.#holder(destination, protocol);
     if (holder === undefined || holder.key === key) return undefined;
     const contenders = this.#contendersOf(claimOf(destination, protocol));

@@ -19,7 +19,7 @@ export interface SyncedEvent {
   /** What was done to some of them, for people: what, `objectId`, and the row that it belongs to. */
   readonly driftedSome: readonly string[];
   /** What somebody was seen to do to our objects was mended, as a drift's `left` told, and not found by comparing. */
-  readonly mended: boolean;
+  readonly repaired: boolean;
   /** Objects in force. */
   readonly objects: number;
   readonly atMs: number;

@@ -57,7 +57,7 @@ describe("an audit of one part after another", () => {
     expect(looked.objects).toEqual(before);
     expect(looked.observations).toBe(1);
     expect(observer.syncs.slice(1).reduce((sum, { drifted }) => sum + drifted, 0)).toBe(2);
-    expect(observer.syncs.slice(1).every(({ full, mended }) => !full && mended)).toBe(true);
+    expect(observer.syncs.slice(1).every(({ full, repaired }) => !full && repaired)).toBe(true);
     await bench.stop();
   });
 

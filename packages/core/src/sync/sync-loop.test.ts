@@ -132,7 +132,7 @@ describe("when syncs happen", () => {
       const left = value === undefined || object === undefined ? undefined : { ...object, value };
       if (left === undefined) host.objects.delete(taken);
       else host.objects.set(taken, left);
-      bench.loop.mend(new Map([[taken, () => left]]));
+      bench.loop.fix(new Map([[taken, () => left]]));
       await bench.clock.advance(5000);
       reported.push(...bench.observer.syncs.flatMap(({ driftedSome }) => driftedSome));
     }
@@ -145,29 +145,31 @@ describe("when syncs happen", () => {
     const bench = await createSyncBench([service(1), service(2)]);
     const { objects } = bench.host;
     const found = (): readonly unknown[] =>
-      bench.observer.syncs.splice(0).map(({ full, mended, put, drifted, driftedSome }) => ({ full, mended, put, drifted, driftedSome }));
+      bench.observer.syncs
+        .splice(0)
+        .map(({ full, repaired, put, drifted, driftedSome }) => ({ full, repaired, put, drifted, driftedSome }));
     found();
     const taken = [...objects.keys()].find((id) => id.includes("10.96.0.1")) ?? "";
     const object = objects.get(taken);
     objects.delete(taken);
-    bench.loop.mend(new Map([[taken, () => undefined]]));
+    bench.loop.fix(new Map([[taken, () => undefined]]));
     await bench.clock.advance(5000);
     expect(objects.get(taken)).toEqual(object);
-    expect(found()).toEqual([{ full: false, mended: true, put: 1, drifted: 1, driftedSome: [`removed ${taken} (shop/s1:http/TCP)`] }]);
+    expect(found()).toEqual([{ full: false, repaired: true, put: 1, drifted: 1, driftedSome: [`removed ${taken} (shop/s1:http/TCP)`] }]);
     // One thing after the other; what nobody wants goes again.
     const external = { kind: "service", key: "of nobody", value: 1 };
     objects.set("service of nobody", external);
-    bench.loop.mend(new Map([["service of nobody", () => external]]));
+    bench.loop.fix(new Map([["service of nobody", () => external]]));
     objects.delete(taken);
-    bench.loop.mend(new Map([[taken, () => undefined]]));
+    bench.loop.fix(new Map([[taken, () => undefined]]));
     await bench.clock.advance(5000);
     expect([objects.has("service of nobody"), objects.has(taken)]).toEqual([false, true]);
     found();
     const all = objects.size;
     objects.clear();
-    bench.loop.mend("nothing");
+    bench.loop.fix("nothing");
     await bench.clock.advance(5000);
-    expect([objects.size, bench.host.observations, found()]).toMatchObject([all, 1, [{ mended: true, put: all, drifted: all }]]);
+    expect([objects.size, bench.host.observations, found()]).toMatchObject([all, 1, [{ repaired: true, put: all, drifted: all }]]);
     expect(bench.host.violations).toEqual([]);
     await bench.stop();
   });
@@ -187,7 +189,7 @@ describe("when syncs happen", () => {
     ] as const) {
       objects.delete(taken);
       objects.set("stray one", { kind: "stray", key: "one", value: 1 });
-      bench.loop.mend(part(isCurrent));
+      bench.loop.fix(part(isCurrent));
       await bench.clock.advance(5000);
       expect([objects.has(taken), objects.has("stray one"), bench.host.observations]).toEqual([true, false, observations]);
     }
@@ -201,7 +203,7 @@ describe("when syncs happen", () => {
     const faults: ("before" | undefined)[] = ["before"];
     bench.host.faults = { apply: () => faults.pop() };
     bench.host.objects.delete(id);
-    bench.loop.mend(new Map([["service wrong", () => ({ kind: "service", key: "wrong", value: 1 })]]));
+    bench.loop.fix(new Map([["service wrong", () => ({ kind: "service", key: "wrong", value: 1 })]]));
     await bench.clock.advance(5000);
     expect([bench.host.objects.has(id), bench.host.observations]).toEqual([true, 2]);
     await bench.stop();

@@ -155,7 +155,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
   }
 
   /** Mend objects of which somebody left so much, soon, without comparing: nothing else was touched. */
-  mend(left: LeftObjects): void {
+  fix(left: LeftObjects): void {
     this.#left.push(left);
     this.#hurry();
   }
@@ -283,7 +283,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const { clock, family, observer } = this.#options;
     const { ledger } = this.#wanted;
     const atMs = clock.nowMs();
-    const { hasLooked, lookingMs, hasRepaired: mended, drifted, driftedSome } = this.#hostLink.drainFindings();
+    const { hasLooked, lookingMs, hasRepaired: repaired, drifted, driftedSome } = this.#hostLink.drainFindings();
     if (deferred > 0) this.#schedule.paused(atMs);
     else this.#schedule.succeeded(atMs, Math.min(ledger.lingeringDueMs, this.#reconciler.retryAtMs ?? Number.POSITIVE_INFINITY), lookingMs);
     let triggersMs: readonly number[] = [];
@@ -291,7 +291,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     else triggersMs = this.#progress.succeeded(atMs);
     const full = isFull || hasLooked;
     const objects = ledger.appliedCount;
-    const found = { drifted, driftedSome, mended };
+    const found = { drifted, driftedSome, repaired };
     observer.synced({ family, full, durationMs: atMs - startMs, triggersMs, put, removed, deferred, ...found, objects, atMs });
     const flows = this.#wanted.commit();
     const changing = deferred > 0 ? changingDestinations(this.#wanted.uncommitted()) : [];

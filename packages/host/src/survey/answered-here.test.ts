@@ -56,7 +56,7 @@ describe("a packet that a process here answers", () => {
 });
 
 describe("what was found of both connections", () => {
-  const drop = (command: string): Cause => ({ id: "foreign_drop", says: command, show: ["show INPUT"], mend: "", commands: [command] });
+  const drop = (command: string): Cause => ({ id: "foreign_drop", says: command, show: ["show INPUT"], fix: "", commands: [command] });
   const found = (causes: readonly Cause[], step: string): Survey => ({
     steps: [{ says: step }],
     causes,
@@ -82,7 +82,7 @@ describe("what was found of both connections", () => {
 });
 
 it("an address that this host does not have keeps its packets from the process, whatever is wrong on the way that they take instead", () => {
-  const other = (id: "two_proxies" | "forwarding_off"): Cause => ({ id, says: "", mend: "" });
+  const other = (id: "two_proxies" | "forwarding_off"): Cause => ({ id, says: "", fix: "" });
   const { causes } = notHere({ steps: [], causes: [other("forwarding_off"), other("two_proxies")], unseen: [] }, QUESTION.packet);
   expect(causes).toMatchObject([{ id: "kernel_missing", show: ["ip route get 10.96.0.10"] }, { id: "two_proxies" }]);
 });

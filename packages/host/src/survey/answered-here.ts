@@ -50,7 +50,7 @@ export function notHere(arriving: Survey, { destination }: AskedPacket): Survey 
     id: "kernel_missing",
     says: `${destination} is no address of this host, so its packets don't come to the proxy's process, which is to answer them`,
     show: [routeCommand({ to: destination })],
-    mend: "start the proxy if it does not run; where it does, its log says which addresses it left out, and why",
+    fix: "start the proxy if it does not run; where it does, its log says which addresses it left out, and why",
   };
   return { ...arriving, causes: [cause, ...arriving.causes.filter(({ id }) => id === "two_proxies")] };
 }

@@ -29,7 +29,7 @@ export function bridgeCauses(
       says: `${source} and ${endpoint.ip} are both on the bridge ${device}, and ${because}: the answer goes from port to port as it is, nobody puts the Service's address back, and the client does not know it`,
       show:
         called === undefined ? ["lsmod | grep br_netfilter", `ip -d link show ${device}`] : [`sysctl ${name}`, `ip -d link show ${device}`],
-      mend: `have bridges pass what goes from port to port to the rules, and keep it so: ${called === undefined ? "/etc/modules-load.d and " : ""}/etc/sysctl.d`,
+      fix: `have bridges pass what goes from port to port to the rules, and keep it so: ${called === undefined ? "/etc/modules-load.d and " : ""}/etc/sysctl.d`,
       commands: [...(called === undefined ? ["modprobe br_netfilter"] : []), `sysctl -w ${name}=1`],
     },
   ];

@@ -31,7 +31,7 @@ export function bypassedCause(chains: readonly ChainRun[], { at, isAnswer }: Pas
       id: "bypassed",
       says: `${table.name}, chain ${chain}, lets the packet leave ${base.name} before ${KUBE_SERVICES} is asked at ${at}, so nobody translates it${ruleText(rule.text)}`,
       show: [showCommand(table, base.name)],
-      mend: `put that rule behind the one that calls ${KUBE_SERVICES}, or leave the Service's addresses and ports out of it`,
+      fix: `put that rule behind the one that calls ${KUBE_SERVICES}, or leave the Service's addresses and ports out of it`,
       ...orDelete(rule),
     };
   }

@@ -33,7 +33,7 @@ export function counterCauses({ entries, entriesMax }: Counters): readonly Cause
       id: "conntrack_full",
       says: `the kernel remembers ${entries} connections of ${entriesMax} at most, so new ones are dropped`,
       show: ["sysctl net.netfilter.nf_conntrack_count net.netfilter.nf_conntrack_max"],
-      mend: "let it remember more, and find who opens so many",
+      fix: "let it remember more, and find who opens so many",
       commands: [
         `sysctl -w net.netfilter.nf_conntrack_max=${entriesMax * 2}`,
         "conntrack -L | grep -o 'src=[^ ]*' | sort | uniq -c | sort -n | tail",

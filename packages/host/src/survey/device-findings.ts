@@ -18,7 +18,7 @@ export function deviceFindings({ devices }: HostSurvey): readonly Finding[] {
       severity: "risk",
       what: "nothing gets to pods, or from them, by devices that are down or without carrier",
       because: `${named.join(", ")}${lost.length > named.length ? ` and ${lost.length - named.length} more` : ""}`,
-      mend: `${up}where a device has no carrier, its other end is down or gone: delete the pod, so that it is made again`,
+      fix: `${up}where a device has no carrier, its other end is down or gone: delete the pod, so that it is made again`,
     },
   ];
 }

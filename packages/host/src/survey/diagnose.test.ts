@@ -149,7 +149,7 @@ test("a rule that drops a whole uplink is named with how it goes", () => {
   expect(found?.because).toBe(
     "iptables-legacy chain FORWARD of table filter has the rule -A FORWARD -i up0 -j REJECT --reject-with icmp-port-unreachable",
   );
-  expect(found?.mend).toMatch(/^iptables-legacy -t filter -D FORWARD -i up0 -j REJECT --reject-with icmp-port-unreachable; or /);
+  expect(found?.fix).toMatch(/^iptables-legacy -t filter -D FORWARD -i up0 -j REJECT --reject-with icmp-port-unreachable; or /);
   const match = { match: { op: "==", left: { meta: { key: "oifname" } }, right: "up0" } };
   const chains: HostSurvey["chains"] = [
     {
@@ -162,7 +162,7 @@ test("a rule that drops a whole uplink is named with how it goes", () => {
     },
   ];
   const [nft] = diagnose({ ...HOST, uplinks: ["up0"], chains });
-  expect([nft?.what, nft?.mend]).toEqual([
+  expect([nft?.what, nft?.fix]).toEqual([
     expect.stringContaining("leave by up0"),
     expect.stringMatching(/^nft delete rule inet mine gate handle 7;/),
   ]);
@@ -232,7 +232,7 @@ it("names the devices of pods that are down, with the bridge and what mends it",
   const devices = [bridge, { ...bridge, index: 3, name: "veth1", kind: "veth", master: 2, namespace: 1, isUp: false }];
   const [found] = diagnose({ ...HOST, devices, parameters: { bridgeCallsIPv4: 1 } });
   expect(found?.because).toBe("veth1 (a port of cni0) is down");
-  expect(found?.mend).toMatch(/^ip link set veth1 up; /);
+  expect(found?.fix).toMatch(/^ip link set veth1 up; /);
 });
 
 describe("where a process answers Services", () => {
@@ -272,8 +272,8 @@ describe("where a process answers Services", () => {
 
   it("no rule about translated packets mends it", () => {
     const [found] = diagnose({ ...HOST, iptables: [filterOf("INPUT", "DROP")] }, { ...NO_PROXY, answersItself: true });
-    expect(found?.mend).toContain("iptables-legacy -t filter -I INPUT -p tcp --dport 30000:32767 -j ACCEPT");
-    expect(found?.mend).not.toContain("DNAT");
+    expect(found?.fix).toContain("iptables-legacy -t filter -I INPUT -p tcp --dport 30000:32767 -j ACCEPT");
+    expect(found?.fix).not.toContain("DNAT");
   });
 });
 
@@ -367,6 +367,6 @@ describe("a host whose own programs find no route to Services", () => {
   it("of IPv6 where it has no other addresses", () => {
     const [found] = diagnose({ ...HOST, addresses: ADDRESSES.slice(2), routes: [], devices: [{ ...bridge, kind: "", name: "eth0" }] });
     expect(found?.what).toContain("IPv6 cluster IPs");
-    expect(found?.mend).toMatch(/^ip -6 route add SERVICE-RANGE dev eth0, /);
+    expect(found?.fix).toMatch(/^ip -6 route add SERVICE-RANGE dev eth0, /);
   });
 });

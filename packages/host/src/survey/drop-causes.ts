@@ -14,7 +14,7 @@ const POLICIES: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Whose chains these are, by their names, and what lets packets of Services through. */
-const OWNERS: readonly (readonly [RegExp, owner: string, mend: string, ...commands: readonly string[]])[] = [
+const OWNERS: readonly (readonly [RegExp, owner: string, fix: string, ...commands: readonly string[]])[] = [
   [
     /firewalld/i,
     "firewalld",
@@ -67,19 +67,19 @@ export function dropCause(
       id: "network_policy",
       says,
       show: [...show, "kubectl get networkpolicies -A"],
-      mend: "change the NetworkPolicies of the pods' namespace so that they allow this client; or the policies of the client's own namespace (egress)",
+      fix: "change the NetworkPolicies of the pods' namespace so that they allow this client; or the policies of the client's own namespace (egress)",
       ...sure,
     };
   }
   const isDockers = chain.startsWith("DOCKER");
-  const [, named, mend, ...commands] = OWNERS.find(([pattern]) => names.some((name) => pattern.test(name))) ?? [];
+  const [, named, fix, ...commands] = OWNERS.find(([pattern]) => names.some((name) => pattern.test(name))) ?? [];
   const owner = isDockers ? "Docker" : named;
   const insertAt = isDockers && passage.at === "forward" && layer === undefined ? { ...base, name: DOCKERS } : base;
   return {
     id: "foreign_drop",
     says: `${by}${owner === undefined ? "" : ` of ${owner},`} ${where}${ruleText(rule?.text)}${unless}`,
     show,
-    ...(mend === undefined ? fixFor(table, insertAt, rule, passage) : { mend, commands: commands.map((one) => forClient(one, passage)) }),
+    ...(fix === undefined ? fixFor(table, insertAt, rule, passage) : { fix, commands: commands.map((one) => forClient(one, passage)) }),
     // Its owner would write the rule again.
     ...(owner === undefined ? orDelete(rule) : {}),
     ...sure,
@@ -109,22 +109,22 @@ function fixFor(
   chain: ExternalChain,
   rule: ExternalRule | undefined,
   { at, isAnswer, packet, layer, isBySocket = false }: RunAt,
-): Pick<Cause, "mend" | "commands"> {
+): Pick<Cause, "fix" | "commands"> {
   const isFiltering =
     layer === undefined && at !== "ingress" && at !== "egress" && chain.hook !== undefined && calledAt(at, chain.hook) > DSTNAT;
   if (!isFiltering)
     return rule === undefined
-      ? { mend: "accept the packet in that chain, or give it the policy accept" }
-      : { mend: "accept the packet before that rule" };
+      ? { fix: "accept the packet in that chain, or give it the policy accept" }
+      : { fix: "accept the packet before that rule" };
   const before = rule === undefined ? "in that chain" : "before that rule";
   if (isBySocket)
     return {
-      mend: `${at === "forward" ? "pods on this node connect" : "programs of this node connect"} to the endpoint directly: accept ${at === "forward" ? "it and its answers" : isAnswer ? "its answers" : "it"} by address, ${before}`,
+      fix: `${at === "forward" ? "pods on this node connect" : "programs of this node connect"} to the endpoint directly: accept ${at === "forward" ? "it and its answers" : isAnswer ? "its answers" : "it"} by address, ${before}`,
       commands: acceptCommands(table, chain.name, { at, isAnswer, packet }),
     };
   if (!packet.isTranslated)
     return {
-      mend: `let ${isAnswer ? "what it answers" : at === "forward" ? "such packets, and their answers," : "such packets"} through ${before}`,
+      fix: `let ${isAnswer ? "what it answers" : at === "forward" ? "such packets, and their answers," : "such packets"} through ${before}`,
       commands: acceptCommands(table, chain.name, { at, isAnswer, packet }),
     };
   const { tool, place } = table;
@@ -133,14 +133,14 @@ function fixFor(
       ? `nft insert rule ${place} ${chain.name} ct status dnat accept`
       : `${tool} -t ${place} -I ${chain.name} -m conntrack --ctstate DNAT -j ACCEPT`;
   return {
-    mend: `unless this client is meant to be kept out, accept all that Services translate, of every client, ${before}`,
+    fix: `unless this client is meant to be kept out, accept all that Services translate, of every client, ${before}`,
     commands: [command],
   };
 }
 
 /** Have a rule deleted in place of what mends it otherwise. Pure. */
 export function orDelete(rule: ExternalRule | undefined): Pick<Cause, "instead"> {
-  return rule === undefined ? {} : { instead: { mend: "if nobody needs the rule, delete it", commands: [rule.deletion] } };
+  return rule === undefined ? {} : { instead: { fix: "if nobody needs the rule, delete it", commands: [rule.deletion] } };
 }
 
 /** Accept packets that nothing on this node translates: the one asked for, and where both come by the answers to it. */

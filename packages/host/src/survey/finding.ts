@@ -11,7 +11,7 @@ export interface Finding {
   /** Where that is seen. */
   readonly because: string;
   /** What mends it: a command, or a sentence. */
-  readonly mend: string;
+  readonly fix: string;
 }
 
 /** What is known of the proxy that runs on a host. */

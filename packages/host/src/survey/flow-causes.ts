@@ -93,7 +93,7 @@ export function flowCauses(
         id: "stale_flow",
         says: `the kernel remembers a flow from ${source} port ${first.sourcePort}, and sends it ${went}`,
         show: [show],
-        mend: "make it forget",
+        fix: "make it forget",
         commands: [`${tool}-D ${filter}`],
       },
     ];
@@ -112,7 +112,7 @@ export function flowCauses(
       isSure: false,
       says,
       show: [show, `tcpdump -ni any host ${unanswered.answerer}`],
-      mend: "ask that endpoint itself whether it answers (turnout why --probe). Where it does, see with tcpdump whether packets leave this node and answers come back to it: what neither leaves nor comes in, this node drops (docs/why.md says what why can't see); else look at the network in between, and at NetworkPolicies",
+      fix: "ask that endpoint itself whether it answers (turnout why --probe). Where it does, see with tcpdump whether packets leave this node and answers come back to it: what neither leaves nor comes in, this node drops (docs/why.md says what why can't see); else look at the network in between, and at NetworkPolicies",
     },
   ];
 }

@@ -162,13 +162,13 @@ describe("what mends a drop", () => {
   it("accepts all that Services translate where this packet is translated, and says so", () => {
     const [cause] = iptables("-A FORWARD -i eth0 -j DROP").causes;
     expect(cause?.commands).toEqual(["iptables -t filter -I FORWARD -m conntrack --ctstate DNAT -j ACCEPT"]);
-    expect(cause?.mend).toContain("unless this client is meant to be kept out");
+    expect(cause?.fix).toContain("unless this client is meant to be kept out");
   });
 
   it("has the rule deleted in place of that, in words of its own, where no program would write it again", () => {
     const instead = (text: string): Cause["instead"] => iptables(text).causes[0]?.instead;
     expect(instead("-A FORWARD -i eth0 -j DROP")).toEqual({
-      mend: "if nobody needs the rule, delete it",
+      fix: "if nobody needs the rule, delete it",
       commands: ["iptables -t filter -D FORWARD -i eth0 -j DROP"],
     });
     expect(instead("-P FORWARD DROP")).toBeUndefined();
@@ -264,7 +264,7 @@ describe("where a client's socket was translated", () => {
 
   it("the endpoint's address has to be let through, there and back", () => {
     const [cause] = iptables("-A FORWARD -j DROP", socket).causes;
-    expect(cause?.mend).toContain(
+    expect(cause?.fix).toContain(
       "pods on this node connect to the endpoint directly: accept it and its answers by address, before that rule",
     );
     expect(cause?.commands).toEqual([

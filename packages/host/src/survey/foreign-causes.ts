@@ -167,7 +167,7 @@ function causesOf(table: ExternalTable, passage: Passage, ran: RunResult, way: H
       id: "untracked",
       says,
       show: [showCommand(table, ran.byChain ?? base.name)],
-      mend: `leave ${passage.isAnswer ? "answers of endpoints" : "the Service's addresses"} out of that rule`,
+      fix: `leave ${passage.isAnswer ? "answers of endpoints" : "the Service's addresses"} out of that rule`,
       ...orDelete(ran.by),
     });
   }
@@ -179,7 +179,7 @@ function causesOf(table: ExternalTable, passage: Passage, ran: RunResult, way: H
       id: "foreign_translation",
       says,
       show: [showCommand(table, ran.byChain ?? base.name)],
-      mend: `leave the ${way.isBySocket === true ? "endpoints'" : "Service's"} addresses out of that rule`,
+      fix: `leave the ${way.isBySocket === true ? "endpoints'" : "Service's"} addresses out of that rule`,
       ...orDelete(ran.by),
     });
   }
@@ -240,6 +240,6 @@ function markCause(tables: readonly ExternalTable[], way: HookedWay): Cause | St
     id: "mark_bit",
     says,
     show: [showCommand(table, ran.byChain ?? "")],
-    mend: `have that rule leave the bit ${bit} as it is, by a mask without it; or give the proxy another bit (--iptables-masquerade-bit) and start it anew`,
+    fix: `have that rule leave the bit ${bit} as it is, by a mask without it; or give the proxy another bit (--iptables-masquerade-bit) and start it anew`,
   };
 }

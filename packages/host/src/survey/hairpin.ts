@@ -21,7 +21,7 @@ export function hairpinCauses({ family, source, device }: AskedPacket, { endpoin
       id: "hairpin_off",
       says: `the pod asks itself by the Service, and ${device} does not send packets back by ${senderPort.name}, by which they came in (hairpin is off)`,
       show: [`bridge -d link show dev ${senderPort.name}`],
-      mend: "switch it on; have the CNI do so for each pod (hairpinMode)",
+      fix: "switch it on; have the CNI do so for each pod (hairpinMode)",
       commands: [`bridge link set dev ${senderPort.name} hairpin on`],
     },
   ];

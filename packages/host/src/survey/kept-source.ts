@@ -26,7 +26,7 @@ export function keptSource(table: ExternalTable, base: ExternalChain, ran: RunRe
     id: "no_masquerade",
     says: `${says}, and ${isOwn ? "drops it, as it is its own address" : "answers it past this node, untranslated: the client does not know that answer"}`,
     show: [showCommand(table, base.name)],
-    mend: `put that rule behind the one that calls ${KUBE_POSTROUTING}, or leave the endpoints' addresses out of it`,
+    fix: `put that rule behind the one that calls ${KUBE_POSTROUTING}, or leave the endpoints' addresses out of it`,
     ...orDelete(rule),
   };
 }

@@ -28,7 +28,7 @@ it("where that program does not listen, it is the one to start, and no Service's
     isSure: false,
     says: "no Service has it",
     show: ["kubectl get services -A"],
-    mend: "ask",
+    fix: "ask",
   } as const;
   const { causes } = leftToLocal(PACKET, { steps: [], causes: [unanswered], unseen: [] }, true);
   expect(causes).toMatchObject([

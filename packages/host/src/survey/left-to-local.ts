@@ -14,7 +14,7 @@ export function leftToLocal({ destination, port, protocol }: AskedPacket, survey
   const silent = {
     says: `${says}, and nothing listens there`,
     show: [listenersCommand(protocol, port)],
-    mend: "see why that program ended, and start it again; or take the address and the rules about tracking away: then the Service answers",
+    fix: "see why that program ended, and start it again; or take the address and the rules about tracking away: then the Service answers",
   };
   return {
     ...survey,

@@ -28,7 +28,7 @@ export function listenerCauses(
         id: "unanswered",
         says: `nothing listens at ${target}, where the proxy's process is to answer: ${lost}`,
         show: [listeners],
-        mend: "start the proxy if it does not run; where it does, turnout status and its log say why it has not this port",
+        fix: "start the proxy if it does not run; where it does, turnout status and its log say why it has not this port",
       },
     ];
   const common = { id: "unanswered", isSure: false } as const;
@@ -38,7 +38,7 @@ export function listenerCauses(
         ...common,
         says: `the endpoint ${target} is on this host, and nothing listens there: ${lost}`,
         show: [listeners],
-        mend: `see whether the pod's process runs, and by which port; set targetPort to it`,
+        fix: `see whether the pod's process runs, and by which port; set targetPort to it`,
       },
     ];
   return [
@@ -46,7 +46,7 @@ export function listenerCauses(
       ...common,
       says: `no Service has ${target}, and nothing on this host listens there: ${lost}`,
       show: [listeners, "kubectl get services -A"],
-      mend: "ask for a port that a Service has (a node port is the second number of PORT(S)), or start the program that is to listen",
+      fix: "ask for a port that a Service has (a node port is the second number of PORT(S)), or start the program that is to listen",
     },
   ];
 }

@@ -98,7 +98,7 @@ function portCause({ link: { name, isUp, hasCarrier } }: LostLink, is: string): 
       id: "device_down",
       says: `${name} is blocked by its bridge, and is ${is}`,
       show: [`bridge -d link show dev ${name}`],
-      mend: "see why (spanning tree, or somebody set it so), and let it forward",
+      fix: "see why (spanning tree, or somebody set it so), and let it forward",
       commands: [`bridge link set dev ${name} state forwarding`],
     };
   return {
@@ -106,8 +106,8 @@ function portCause({ link: { name, isUp, hasCarrier } }: LostLink, is: string): 
     says: isUp ? `${name} has no carrier (the other end is down or gone), and is ${is}` : `${name} is down, and is ${is}`,
     show: [`ip link show ${name}`],
     ...(isUp
-      ? { mend: "bring the other end up; that of a pod: delete the pod, its network namespace is broken" }
-      : { mend: "set it up", commands: [`ip link set ${name} up`] }),
+      ? { fix: "bring the other end up; that of a pod: delete the pod, its network namespace is broken" }
+      : { fix: "set it up", commands: [`ip link set ${name} up`] }),
   };
 }
 

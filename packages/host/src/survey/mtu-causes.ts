@@ -69,7 +69,7 @@ function silentCause(
     id: "mtu",
     says: `packets of more than ${narrow.mtu} bytes don't fit ${narrow.name} on the way to ${to} (${wide.name} takes ${wide.mtu}), and ${table.name}, chain ${chain}, drops the ICMP messages that would tell the client${ruleText(rule?.text)}: connections open, then hang`,
     show: [showCommand(table, chain), `ip link show ${narrow.name}`, `ip link show ${wide.name}`],
-    mend: `give both networks the same MTU, or let ICMP through (${needed})${rule === undefined ? "" : " before that rule"}`,
+    fix: `give both networks the same MTU, or let ICMP through (${needed})${rule === undefined ? "" : " before that rule"}`,
     commands: [accept],
     ...orDelete(rule),
   };

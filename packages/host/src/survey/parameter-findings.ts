@@ -41,7 +41,7 @@ function forwarding({ parameters, addresses }: HostSurvey, { served, answersItse
       severity,
       what: `this host forwards no IPv4 packets: ${lost}`,
       because: `${parameterName("forwardsIPv4")} is 0`,
-      mend: "sysctl -w net.ipv4.ip_forward=1 (and keep it in /etc/sysctl.d)",
+      fix: "sysctl -w net.ipv4.ip_forward=1 (and keep it in /etc/sysctl.d)",
     });
   const isGlobal = (ip: string): boolean => ip.includes(":") && ip !== "::1" && !ip.startsWith("fe80:");
   const global = addresses.find(({ ip, link }) => link !== "lo" && isGlobal(ip));
@@ -54,7 +54,7 @@ function forwarding({ parameters, addresses }: HostSurvey, { served, answersItse
         ? `this host forwards no IPv6 packets: ${lost}`
         : "this host forwards no IPv6 packets: that is a fault if the cluster has IPv6 Services",
       because: `${parameterName("forwardsIPv6")} is 0, and ${isServed ? "the proxy serves IPv6 Services" : `${global?.link} has ${global?.ip}`}`,
-      mend: "sysctl -w net.ipv6.conf.all.forwarding=1 (where addresses come from router advertisements, set accept_ra=2 first)",
+      fix: "sysctl -w net.ipv6.conf.all.forwarding=1 (where addresses come from router advertisements, set accept_ra=2 first)",
     });
   return findings;
 }
@@ -70,7 +70,7 @@ function conntrack({ parameters: { conntrackCount, conntrackMax } }: HostSurvey)
       severity: isFull ? "fault" : "risk",
       what: isFull ? "conntrack is full: new connections are dropped" : "conntrack is nearly full: when it is, new connections are dropped",
       because: `${conntrackCount} of ${conntrackMax} entries (${parameterName("conntrackMax")})`,
-      mend: `sysctl -w ${parameterName("conntrackMax")}=${2 * conntrackMax}, or --conntrack-max-per-core; conntrack -S shows drops`,
+      fix: `sysctl -w ${parameterName("conntrackMax")}=${2 * conntrackMax}, or --conntrack-max-per-core; conntrack -S shows drops`,
     },
   ];
 }
@@ -88,7 +88,7 @@ function reversePaths({ deviceParameters }: HostSurvey): readonly Finding[] {
       severity: "risk",
       what: "packets are dropped that come by another device than the way back goes: that meets hosts with several ways and some pod networks",
       because: `rp_filter is 1 (strict) for ${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`,
-      mend: "sysctl -w net.ipv4.conf.all.rp_filter=2 (loose; the larger of all's and a device's value counts)",
+      fix: "sysctl -w net.ipv4.conf.all.rp_filter=2 (loose; the larger of all's and a device's value counts)",
     },
   ];
 }
@@ -105,7 +105,7 @@ function bridges({ devices, parameters }: HostSurvey): readonly Finding[] {
       because: isLoaded
         ? `${parameterName("bridgeCallsIPv4")} is 0, and ${bridge.name} is a bridge`
         : `br_netfilter isn't loaded, and ${bridge.name} is a bridge`,
-      mend: "modprobe br_netfilter && sysctl -w net.bridge.bridge-nf-call-iptables=1 net.bridge.bridge-nf-call-ip6tables=1",
+      fix: "modprobe br_netfilter && sysctl -w net.bridge.bridge-nf-call-iptables=1 net.bridge.bridge-nf-call-ip6tables=1",
     },
   ];
 }

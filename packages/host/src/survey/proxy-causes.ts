@@ -14,7 +14,7 @@ export function proxyCauses(
   { packet, hasKubeChains, answersItself }: Pick<PathQuestion, "packet" | "hasKubeChains" | "answersItself">,
   { tables, proxyTables }: Pick<ExternalTables, "tables" | "proxyTables">,
 ): readonly Cause[] {
-  const mend = answersItself
+  const fix = answersItself
     ? "packets go by these rules before they come to the process that answers here, and it removes none. See which proxy they are of, and end it where it runs (turnout doctor); then remove what it left"
     : "see that only one proxy runs here, then restart this one: it removes what others left (unless told --keep-other-rules)";
   // Where the backend has no table of its own, each is another's.
@@ -25,7 +25,7 @@ export function proxyCauses(
         id: "two_proxies",
         says: `another service proxy has rules in force on this node: table ${table}`,
         show: [`nft -t list table ${table}`],
-        mend,
+        fix,
         ...(answersItself ? { commands: [cleanupCommand(table)] } : {}),
       },
     ];
@@ -33,5 +33,5 @@ export function proxyCauses(
   const isServed = nat?.chains.get(KUBE_SERVICES)?.rules.some(({ text }) => text.includes(` ${packet.destination}/`)) ?? false;
   if (hasKubeChains || nat === undefined || !isServed) return [];
   const says = `another service proxy serves this address, too: chain ${KUBE_SERVICES} of the ${nat.name}`;
-  return [{ id: "two_proxies", says, show: [`${nat.tool} -t nat -S ${KUBE_SERVICES} | grep ${packet.destination}`], mend }];
+  return [{ id: "two_proxies", says, show: [`${nat.tool} -t nat -S ${KUBE_SERVICES} | grep ${packet.destination}`], fix }];
 }

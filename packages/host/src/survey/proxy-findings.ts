@@ -22,7 +22,7 @@ function kubeProxy({ writers }: HostSurvey): readonly Finding[] {
         severity: "fault",
         what: "two service proxies write rules on this host: they undo each other's work, and packets go by the rules of one or the other",
         because: `kube-proxy: ${seen(other)}; Turnout: ${seen(ours)}`,
-        mend: "stop one of them: kubectl -n kube-system delete daemonset kube-proxy, or turnout cleanup once Turnout is stopped",
+        fix: "stop one of them: kubectl -n kube-system delete daemonset kube-proxy, or turnout cleanup once Turnout is stopped",
       },
     ];
   if (other.isRunning)
@@ -32,7 +32,7 @@ function kubeProxy({ writers }: HostSurvey): readonly Finding[] {
         severity: "note",
         what: "kube-proxy serves this host",
         because: seen(other),
-        mend: 'to move over, see docs/operations.md, "Moving over": Turnout goes on from its rules, and they stay until Turnout\'s are in force',
+        fix: 'to move over, see docs/operations.md, "Moving over": Turnout goes on from its rules, and they stay until Turnout\'s are in force',
       },
     ];
   return [
@@ -41,7 +41,7 @@ function kubeProxy({ writers }: HostSurvey): readonly Finding[] {
       severity: ours === undefined ? "risk" : "fault",
       what: "rules of kube-proxy decide about packets, and no kube-proxy is seen here that keeps them up to date",
       because: seen(other),
-      mend: "turnout run removes or adopts them once its own rules are in force; turnout run --cleanup removes all rules of kube-proxy and Turnout",
+      fix: "turnout run removes or adopts them once its own rules are in force; turnout run --cleanup removes all rules of kube-proxy and Turnout",
     },
   ];
 }
@@ -55,7 +55,7 @@ function twice({ writers }: HostSurvey): readonly Finding[] {
       severity: "fault",
       what: "several Turnouts write rules in this network namespace: they undo each other's work unless they want the same",
       because: processes.join(", "),
-      mend: "stop all but one",
+      fix: "stop all but one",
     },
   ];
 }
@@ -69,7 +69,7 @@ function stopped({ writers }: HostSurvey): readonly Finding[] {
       severity: "fault",
       what: `${writer.name} is stopped (SIGSTOP): no change of a Service or endpoint comes into force, and its rules are not repaired`,
       because: `/proc/${writer.stopped.join(", ")}/status: State T`,
-      mend: `see who stopped it; kill -CONT ${writer.stopped.join(" ")} has it go on`,
+      fix: `see who stopped it; kill -CONT ${writer.stopped.join(" ")} has it go on`,
     }));
 }
 
@@ -90,7 +90,7 @@ function mixed({ iptables }: HostSurvey): readonly Finding[] {
         ? "both variants of iptables hold rules for Services: packets go by the older ones in one of them"
         : "both variants of iptables hold rules, and the kernel obeys both: what one lets through the other may drop",
       because: `legacy: ${named(legacy)}; nf_tables: ${named(nft)}`,
-      mend: "have kubelet, network plugin and proxy use one variant (update-alternatives --config iptables), then reboot, or flush the other one",
+      fix: "have kubelet, network plugin and proxy use one variant (update-alternatives --config iptables), then reboot, or flush the other one",
     },
   ];
 }
@@ -104,7 +104,7 @@ function others({ writers, virtualServers }: HostSurvey): readonly Finding[] {
       severity: "note",
       what: "Cilium may serve Services itself, at sockets and devices, before any rule of Turnout",
       because: seen(cilium),
-      mend: "look for KubeProxyReplacement in cilium status: where it is true, no other service proxy is needed",
+      fix: "look for KubeProxyReplacement in cilium status: where it is true, no other service proxy is needed",
     });
   const isExplained = writers.some(
     ({ name }) => name === "Turnout" || name === "kube-proxy" || name === "keepalived" || name === "kube-router",
@@ -115,7 +115,7 @@ function others({ writers, virtualServers }: HostSurvey): readonly Finding[] {
       severity: "risk",
       what: "IPVS serves addresses on this host, and no program is seen that keeps them up to date",
       because: `${virtualServers} virtual servers`,
-      mend: "ipvsadm -Ln shows them; ipvsadm -C removes them all",
+      fix: "ipvsadm -Ln shows them; ipvsadm -C removes them all",
     });
   return findings;
 }

@@ -19,7 +19,7 @@ export function ruleCause(
     id: side === "to" ? "no_route" : "no_way_back",
     says: `there is no way ${side === "to" ? "" : "back "}to ${to}: ${says} (ip rule: ${text})`,
     show: [`${ip} rule`, ...show],
-    mend: "see who set that rule, and what for; if nobody needs it, delete it",
+    fix: "see who set that rule, and what for; if nobody needs it, delete it",
     commands: [`${ip} rule del pref ${priority}`],
   };
 }
@@ -35,7 +35,7 @@ export function takenCauses(ways: readonly Way[], hostAddresses: readonly string
       id: "address_taken",
       says: `a local route makes this node itself take packets to ${ip}: they end here, and never reach the endpoint`,
       show: [`${tool} route show table local match ${ip}`],
-      mend: "see who set that route; if nobody needs it, delete it",
+      fix: "see who set that route; if nobody needs it, delete it",
       commands: [`${tool} route del local ${ip}`],
     },
   ];
@@ -72,7 +72,7 @@ export function hiddenCauses({ family }: AskedPacket, { there, endpoint }: Way, 
       id: "route_hidden",
       says: `the route ${routeText(taken)} takes packets to ${ip} to ${taken.device}, ${why}${isSilent ? `; nobody there has ${ip}` : ""}`,
       show: [`${tool} route show match ${ip}`, `${tool} neigh show ${ip}`],
-      mend: isNarrow
+      fix: isNarrow
         ? hidden === undefined
           ? "delete that route, and have the CNI set the pod's own again: delete the pod, so that it is made anew"
           : "delete that route; the other one is taken then"
@@ -103,7 +103,7 @@ export function unreachableCause({ destination, family }: AskedPacket, routes: r
       id: "no_route",
       says: `the route ${routeText(refusing)} refuses ${destination}, so connect() fails before any rule`,
       show: [`${ip} route show match ${destination}`],
-      mend: "see who set that route, and delete it; then the default route is taken, or add one by any device, as rules translate the packet before it leaves",
+      fix: "see who set that route, and delete it; then the default route is taken, or add one by any device, as rules translate the packet before it leaves",
       commands: [`${ip} route del ${routeText(refusing)}`],
     };
   const [device] = devices;
@@ -111,7 +111,7 @@ export function unreachableCause({ destination, family }: AskedPacket, routes: r
     id: "no_route",
     says: `this node has no route to ${destination}, so connect() fails before any rule`,
     show: [routeCommand({ to: destination })],
-    mend: "add a default route, or one for the service range; by which device doesn't matter, as rules translate the packet before it leaves. For this address alone",
+    fix: "add a default route, or one for the service range; by which device doesn't matter, as rules translate the packet before it leaves. For this address alone",
     ...(device === undefined ? {} : { commands: [`${ip} route add ${destination} dev ${device}`] }),
   };
 }

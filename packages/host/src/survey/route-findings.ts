@@ -44,7 +44,7 @@ export function routeFindings(
               ? `no default ${family} route, and no other one for ${missing}`
               : `no default ${family} route; one for the service range would do, which is known only while the proxy answers`
             : `the route ${routeText(refusing)}`,
-        mend: `${tool} route add ${range} dev ${device}, or a default route; any device will do, since rules translate the packet before it leaves`,
+        fix: `${tool} route add ${range} dev ${device}, or a default route; any device will do, since rules translate the packet before it leaves`,
       },
     ];
   });

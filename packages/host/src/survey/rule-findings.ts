@@ -41,7 +41,7 @@ function selective(survey: HostSurvey): readonly Finding[] {
       severity: "note",
       what: `${says} of other programs may drop some packets`,
       because: `${first.where}: ${first.rule.text}${places}`,
-      mend: "nothing, as long as no packet is missed; of one packet tells: turnout why FROM TO:PORT",
+      fix: "nothing, as long as no packet is missed; of one packet tells: turnout why FROM TO:PORT",
     },
   ];
 }
@@ -132,7 +132,7 @@ function dropsAll(one: Called, { is, chain = "", rule }: Verdict, proxy: KnownPr
         : `another program's rules drop ${unlessKnown}`,
       because: `${nameOf(chain)} ${rule === undefined ? "has the policy drop" : `ends with a rule that drops all: ${rule.text}`}`,
       // Nothing is translated yet: only what drops can be taken away.
-      mend: BEFORE_TRANSLATION.has(hook) ? (rule?.deletion ?? `give ${nameOf(chain)} the policy accept`) : acceptText(one, proxy),
+      fix: BEFORE_TRANSLATION.has(hook) ? (rule?.deletion ?? `give ${nameOf(chain)} the policy accept`) : acceptText(one, proxy),
     },
   ];
 }
@@ -171,7 +171,7 @@ function dropsOfDevices(one: Called, families: readonly IPFamily[], survey: Host
       severity: "fault",
       what: `another program's rules drop every new connection whose packets ${said.slice(0, NAMED_MAX).join(" or ")}${more}: that is all traffic of pods and Services with what is behind it`,
       because: `${one.nameOf(chain)} ${rule === undefined ? "has the policy drop, and no rule accepts them" : `has the rule ${rule.text}`}`,
-      mend: rule === undefined ? accept : `${rule.deletion}; or ${accept}`,
+      fix: rule === undefined ? accept : `${rule.deletion}; or ${accept}`,
     };
   });
 }
@@ -289,7 +289,7 @@ function translatesFirst(survey: HostSurvey, proxy: KnownProxy): readonly Findin
       severity: "risk",
       what: "another program translates packets before Turnout: a node port or address that it wants too is served by it (CVE-2019-9946)",
       because: found.slice(0, NAMED_MAX).join("; "),
-      mend: `give host ports and published ports of containers other numbers than node ports; portmap since 0.7.5 puts its rules behind others, and an nft chain at dstnat (${DSTNAT}) comes behind Turnout's nft chains`,
+      fix: `give host ports and published ports of containers other numbers than node ports; portmap since 0.7.5 puts its rules behind others, and an nft chain at dstnat (${DSTNAT}) comes behind Turnout's nft chains`,
     },
   ];
 }

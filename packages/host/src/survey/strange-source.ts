@@ -40,7 +40,7 @@ export function strangeSource(table: ExternalTable, { source }: RunResult, way: 
     id: "no_way_back",
     says: `${rewrites}, ${elsewhere}: answers of ${way.endpoint.ip} go there, and not back by this host${ruleText(rule.text)}`,
     show: [showCommand(table, chain), `ip route get ${address}`],
-    mend: "have that rule use an address of this host (MASQUERADE), or leave the pods' addresses out of it",
+    fix: "have that rule use an address of this host (MASQUERADE), or leave the pods' addresses out of it",
     ...orDelete(rule),
     // A router may send the address here all the same.
     ...(route.is === "way" && route.isDefault === true ? ({ isSure: false } as const) : {}),

@@ -35,7 +35,7 @@ export async function turnoutCauses(files: SurveyFiles): Promise<readonly Cause[
             id: "two_proxies",
             says: `several Turnouts write rules here, and undo each other's work: ${traces.join(", ")}`,
             show: [`ps -fp ${pids.join(",")}`],
-            mend: "stop all but one, with the flags that are wanted",
+            fix: "stop all but one, with the flags that are wanted",
           } as const,
         ]),
     ...(stopped.length === 0
@@ -45,7 +45,7 @@ export async function turnoutCauses(files: SurveyFiles): Promise<readonly Cause[
             id: "not_running",
             says: `the proxy is stopped (SIGSTOP), pid ${stopped.join(", ")}: no change of a Service or endpoint comes into force, and its rules are not repaired`,
             show: [`ps -o pid,stat,args -p ${stopped.join(",")}`],
-            mend: "see who stopped it, and have it go on",
+            fix: "see who stopped it, and have it go on",
             commands: [`kill -CONT ${stopped.join(" ")}`],
           } as const,
         ]),

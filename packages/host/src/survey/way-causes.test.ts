@@ -47,7 +47,7 @@ describe("where answers go", () => {
     const [cause] = wayCauses(PACKET, { ...WAY, there, back: undefined }, FACTS);
     expect(cause?.says).toContain(`the way to ${CLIENT} is by n2, and rp_filter is strict`);
     // The route is what is wrong, so that comes first, and there is no command that loosens the check.
-    expect(cause?.mend).toMatch(/^have the route to 203\.0\.113\.1 lead by up0\. Only where/);
+    expect(cause?.fix).toMatch(/^have the route to 203\.0\.113\.1 lead by up0\. Only where/);
     expect(cause?.commands).toBeUndefined();
   });
 });
@@ -56,10 +56,10 @@ it.each([
   ["of another node", { isLocal: false, nodeName: "n2" }, /^this node has no route to the pods of n2: .* runs here and on n2/],
   ["of this node", { isLocal: true, nodeName: "n1" }, /delete the pod/],
   ["of nobody knows where", { isLocal: false, nodeName: undefined }, /runs on this node/],
-])("a route that is missing is mended by whose pod it leads to: %s", (_name, where, mend) => {
+])("a route that is missing is mended by whose pod it leads to: %s", (_name, where, fix) => {
   const there = { is: "none", why: "no_route", says: "No route to host" } as const;
   const way: Way = { ...WAY, endpoint: { ...WAY.endpoint, ...where }, there, back: undefined };
-  expect(wayCauses(PACKET, way, FACTS).find(({ id }) => id === "no_route")?.mend).toMatch(mend);
+  expect(wayCauses(PACKET, way, FACTS).find(({ id }) => id === "no_route")?.fix).toMatch(fix);
 });
 
 describe("the default route", () => {
@@ -89,7 +89,7 @@ it("a route that can't be looked up is not taken for one that is missing", () =>
   const there = { is: "none", why: "other", says: 'Cannot find device "eth9"' } as const;
   const [cause] = wayCauses(PACKET, { ...WAY, there, back: undefined }, FACTS);
   expect(cause).toMatchObject({ id: "no_route", isSure: false });
-  expect(cause?.mend).not.toContain("delete");
+  expect(cause?.fix).not.toContain("delete");
 });
 
 describe("packets that rp_filter has dropped", () => {
@@ -187,7 +187,7 @@ describe("IPv6 that is missing", () => {
     });
     expect(cause).toMatchObject({
       id: "no_route",
-      mend: expect.stringMatching(/^dk0 has no IPv6 \(.*\): if the route was by it, .*Else this node has no route/) as unknown,
+      fix: expect.stringMatching(/^dk0 has no IPv6 \(.*\): if the route was by it, .*Else this node has no route/) as unknown,
     });
     expect(idsOf({ link: { ...uplink, name: "up0", mtu: 1_200 }, behind: ["fd01::5"] })).toEqual(["mtu"]);
   });
@@ -197,7 +197,7 @@ describe("IPv6 that is missing", () => {
       { link: { ...link("eth1")[1], hasCarrier: false }, addresses: ["192.0.2.1/24"], behind: undefined },
       { link: { ...link("eth2")[1], isUp: false }, addresses: ["192.0.3.1/24"], behind: undefined },
     ];
-    expect(wayCauses(packet, way, { ...FACTS, lostLinks })[0]?.mend).toMatch(/^eth2 is down:/);
+    expect(wayCauses(packet, way, { ...FACTS, lostLinks })[0]?.fix).toMatch(/^eth2 is down:/);
   });
 
   it("a device that is down is told beside it, unless it is a bridge's, or a pod's", () => {
@@ -205,11 +205,12 @@ describe("IPv6 that is missing", () => {
       wayCauses(packet, way, {
         ...FACTS,
         lostLinks: [{ link: { ...link("eth1")[1], isUp: false, ...rest }, addresses: ["192.0.2.1/24"], behind: undefined }],
-      })[0]?.mend;
+      })[0]?.fix;
     expect(fixWith({})).toMatch(/^eth1 is down: if the route was by it, set it up \(ip link set eth1 up\)/);
-    expect([fixWith({ bridge: { IPv4: false, IPv6: false } }), fixWith({ namespace: 3 })].map((mend) => mend?.includes("is down"))).toEqual(
-      [false, false],
-    );
+    expect([fixWith({ bridge: { IPv4: false, IPv6: false } }), fixWith({ namespace: 3 })].map((fix) => fix?.includes("is down"))).toEqual([
+      false,
+      false,
+    ]);
   });
 });
 

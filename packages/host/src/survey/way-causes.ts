@@ -89,7 +89,7 @@ function defaultCauses({ endpoint, there, asked }: Way): readonly Cause[] {
       isSure: false,
       says: `${endpoint.ip} is on this node, but the default route takes it to ${there.device}: its own route is missing`,
       show: [routeCommand(asked), "ip route"],
-      mend: routeFix(endpoint),
+      fix: routeFix(endpoint),
     },
   ];
 }
@@ -104,7 +104,7 @@ export function senderCauses({ source, device }: AskedPacket, fate: Fate, ways: 
       isSure: false,
       says: `${source} is on this node, but the default route takes answers to it to ${back.back.device}: its own route is missing`,
       show: [routeCommand(back.askedBack), "ip route"],
-      mend: "the CNI sets this route when it makes the pod: delete the pod, so that it is made again",
+      fix: "the CNI sets this route when it makes the pod: delete the pod, so that it is made again",
     },
   ];
 }
@@ -154,7 +154,7 @@ function lostCause(
       id: "martian",
       says: `the kernel takes a packet from ${asked.from} to ${to}${asked.by === undefined ? "" : ` by ${asked.by}`} for one that can't be (martian)`,
       show,
-      mend: `see who has these addresses (ip addr); is ${asked.from} an address of this host too?`,
+      fix: `see who has these addresses (ip addr); is ${asked.from} an address of this host too?`,
     };
   if (route.why === "other")
     return {
@@ -162,7 +162,7 @@ function lostCause(
       isSure: false,
       says: `which way packets to ${to} go can't be told (${route.says})`,
       show,
-      mend: "see what ip says, and whether the question fits this host",
+      fix: "see what ip says, and whether the question fits this host",
     };
   if (route.rule !== undefined) return ruleCause(packet, route.says, route.rule, to, show, side);
   const refusing = refusingRoute(facts.routes, to);
@@ -176,13 +176,13 @@ function lostCause(
       id: "no_way_back",
       says: `there is no route back to ${to}: answers can't be sent (${route.says})`,
       show,
-      mend: `${lostText(packet, facts)}add a route to the client's network by the way it came: ip route add ${to} …`,
+      fix: `${lostText(packet, facts)}add a route to the client's network by the way it came: ip route add ${to} …`,
     };
   return {
     id: "no_route",
     says: `there is no route to ${to} (${route.says})`,
     show,
-    mend: `${lostText(packet, facts)}${routeFix(endpoint)}`,
+    fix: `${lostText(packet, facts)}${routeFix(endpoint)}`,
   };
 }
 
@@ -208,7 +208,7 @@ function refusedCause(
     id: side === "to" ? "no_route" : "no_way_back",
     says: `there is no route ${side === "to" ? "" : "back "}to ${to}: the route ${routeText(route)} refuses it${isOwn ? "" : ", and no narrower one leads there"}`,
     show: [`${ip} route show match ${to}`],
-    mend: isOwn
+    fix: isOwn
       ? "see who set that route; if nobody needs it, delete it"
       : `${lostText(packet, facts)}${missing}; or delete that route, if nobody needs it`,
     ...(isOwn ? { commands: [`${ip} route del ${routeText(route)}`] } : {}),
@@ -221,7 +221,7 @@ function reversePathCause({ from, by }: RouteQuestion, elsewhere: string | undef
     id: "rp_filter",
     says: `a packet from ${from} that comes in by ${by} is dropped: the way to ${from} is ${elsewhere === undefined ? "another" : `by ${elsewhere}`}, and rp_filter is strict`,
     show: [`ip route get ${from}`, `sysctl net.ipv4.conf.all.rp_filter net.ipv4.conf.${by}.rp_filter`],
-    mend: `have the route to ${from} lead by ${by}. Only where packets are meant to come and go by different devices, loosen the check on ${by} instead (rp_filter=2)`,
+    fix: `have the route to ${from} lead by ${by}. Only where packets are meant to come and go by different devices, loosen the check on ${by} instead (rp_filter=2)`,
   };
 }
 
@@ -239,7 +239,7 @@ function deviceCause({ family }: AskedPacket, says: string, to: string, facts: W
       id: "mtu",
       says: `there is no IPv6 way to ${to}: the MTU of ${name} is ${mtu}, and IPv6 is off on devices below ${IPV6_MTU_MIN}`,
       show: [`ip link show ${name}`],
-      mend: `set the MTU to whatever the network carries (at least ${IPV6_MTU_MIN}), then the device's addresses and routes again`,
+      fix: `set the MTU to whatever the network carries (at least ${IPV6_MTU_MIN}), then the device's addresses and routes again`,
       commands: [`ip link set ${name} mtu 1500`],
     };
   }
@@ -250,7 +250,7 @@ function deviceCause({ family }: AskedPacket, says: string, to: string, facts: W
       id: "ipv6_off",
       says: `there is no IPv6 way to ${to}: IPv6 is off on ${name}`,
       show: [`sysctl net.ipv6.conf.${name}.disable_ipv6`],
-      mend: "switch it on, then set the device's addresses and routes again",
+      fix: "switch it on, then set the device's addresses and routes again",
       commands: [`sysctl -w net.ipv6.conf.${name}.disable_ipv6=0`],
     };
   }
@@ -262,7 +262,7 @@ function deviceCause({ family }: AskedPacket, says: string, to: string, facts: W
     id: "device_down",
     says: `there is no way ${side === "to" ? `to ${to}` : `back to ${to}`} (${says}), and ${namesOf(down)} is down, which took its routes along`,
     show: [`ip link show ${name}`],
-    mend: "set the device up, then set the routes again (the CNI's, for a pod: delete the pod)",
+    fix: "set the device up, then set the routes again (the CNI's, for a pod: delete the pod)",
     commands: [`ip link set ${name} up`],
   };
 }
@@ -280,10 +280,10 @@ function lostText({ family }: AskedPacket, { lostLinks, parameters }: WayFacts):
   );
   if (other === undefined) return "";
   const { name, isUp } = other.link;
-  const [is, mend] = isUp
+  const [is, fix] = isUp
     ? [`has no IPv6 (switched off, or an MTU below ${IPV6_MTU_MIN})`, "give it IPv6"]
     : ["is down", `set it up (ip link set ${name} up)`];
-  return `${name} ${is}: if the route was by it, ${mend}, and its routes again. Else `;
+  return `${name} ${is}: if the route was by it, ${fix}, and its routes again. Else `;
 }
 
 function forwardingCauses(packet: AskedPacket, way: Way, { parameters }: WayFacts): readonly Cause[] {
@@ -299,7 +299,7 @@ function forwardingCauses(packet: AskedPacket, way: Way, { parameters }: WayFact
           id: "localnet_off",
           says: "the packet comes from 127.0.0.1, and route_localnet is off",
           show: ["sysctl net.ipv4.conf.all.route_localnet"],
-          mend: "ask an address of the node instead of 127.0.0.1",
+          fix: "ask an address of the node instead of 127.0.0.1",
         },
       ];
   }
@@ -324,7 +324,7 @@ function forwardingCauses(packet: AskedPacket, way: Way, { parameters }: WayFact
       id: "forwarding_off",
       says: `this node does not forward packets: ${off} is 0`,
       show: [`sysctl ${off}`],
-      mend: "switch it on, and in /etc/sysctl.d for the next boot",
+      fix: "switch it on, and in /etc/sysctl.d for the next boot",
       commands: [`sysctl -w ${off}=1`],
     },
   ];
@@ -349,11 +349,11 @@ function linkCauses(
       show: [isBridge ? `ip link show master ${device}` : `ip link show ${device}`],
       ...(link.isUp
         ? {
-            mend: isBridge
+            fix: isBridge
               ? "set the port up that leads there; where it is missing, the CNI sets it when it makes the pod: delete the pod, so that it is made again"
               : "bring the other end up (a pod's: delete the pod, its network namespace is broken; an uplink's: see cable, switch, virtual machine)",
           }
-        : { mend: "set it up", commands: [`ip link set ${device} up`] }),
+        : { fix: "set it up", commands: [`ip link set ${device} up`] }),
     });
   }
   if (family === "IPv6" && parameters.get(`ipv6/conf/${device}/disable_ipv6`) === "1")
@@ -361,7 +361,7 @@ function linkCauses(
       id: "ipv6_off",
       says: `IPv6 is off on ${device}`,
       show: [`sysctl net.ipv6.conf.${device}.disable_ipv6`],
-      mend: "switch it on",
+      fix: "switch it on",
       commands: [`sysctl -w net.ipv6.conf.${device}.disable_ipv6=0`],
     });
   if (failedNeighbours.has(`${nextHop} ${device}`))
@@ -369,7 +369,7 @@ function linkCauses(
       id: "neighbour",
       says: `${nextHop} does not answer on ${device}: the kernel finds no link-layer address for it`,
       show: [`ip neigh show ${nextHop} dev ${device}`],
-      mend: "see whether that host or pod is up, and on this link; then have the kernel ask again",
+      fix: "see whether that host or pod is up, and on this link; then have the kernel ask again",
       commands: [`ip neigh flush dev ${device}`],
     });
   return causes;

@@ -45,8 +45,8 @@ export function ipSet(addresses: Iterable<string>): localv1.IPSet {
  */
 export function overrideName(port: PortShape, ports: readonly PortShape[]): string {
   if (port.name !== "") return port.name;
-  const isAlone = ports.filter(({ name }) => name === "").length === 1;
-  return isAlone && port.targets.size <= 1 ? "" : `unnamed-${port.protocol.toLowerCase()}`;
+  const isStandalone = ports.filter(({ name }) => name === "").length === 1;
+  return isStandalone && port.targets.size <= 1 ? "" : `unnamed-${port.protocol.toLowerCase()}`;
 }
 
 /** Encode a Service. No field is left out that a Go client would follow as a pointer. */

@@ -192,7 +192,7 @@ describe("limits", () => {
 
 describe("a client that stops reading", () => {
   /** Opens a stream by hand that asks for everything and never reads the answer. */
-  function openDeaf(): { readonly destroy: () => void } {
+  function openUnread(): { readonly destroy: () => void } {
     const { stream, session } = openManually();
     for (const request of [
       { $case: "hello" as const, value: testHello() },
@@ -219,7 +219,7 @@ describe("a client that stops reading", () => {
   test("holds one part of its answer, however much there is, and holds up nobody", async () => {
     stateServer = await TestStateServer.start();
     fillLarge(200);
-    const deaf = openDeaf();
+    const unread = openUnread();
     await eventually(() => (stateServer.server?.stats.rowsEncoded ?? 0) > 0);
     const encodedAtFirst = async (): Promise<number> => {
       await new Promise((resolve) => setTimeout(resolve, 200));
@@ -232,7 +232,7 @@ describe("a client that stops reading", () => {
     expect(await encodedAtFirst()).toBe(encoded);
     const reader = await stateServer.watch();
     expect((await reader.next()).changes.set).toHaveLength(201);
-    deaf.destroy();
+    unread.destroy();
     await eventually(() => stateServer.server?.stats.streams === 1);
   });
 

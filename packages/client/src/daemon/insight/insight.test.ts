@@ -129,7 +129,7 @@ describe("/turnout/status", () => {
     const { causes } = (await asked.json()) as Answer;
     expect(causes.find(({ id }) => id === "refused_row")).toMatchObject({
       says: `the host refused service 10.96.0.10:80 of Service shop/cart:http: ${error.message}`,
-      mend: "see ip route",
+      fix: "see ip route",
     });
     isRefusing = false;
     await pass(60_000);

@@ -70,7 +70,7 @@ test("buckets are upstream's", async () => {
     deferred: 0,
     drifted: 0,
     driftedSome: [],
-    mended: false,
+    repaired: false,
     objects: 0,
     atMs: 1_000,
   });
@@ -94,7 +94,7 @@ test("a sync that was out of time is no successful one, and what waits waits on"
     removed: 0,
     drifted: 0,
     driftedSome: [],
-    mended: false,
+    repaired: false,
     objects: 3,
   } as const;
   metrics.synced({ ...event, put: 3, deferred: 2, atMs: 1_000 });
@@ -132,7 +132,7 @@ test("a sync is counted", async () => {
     deferred: 0,
     drifted: 6,
     driftedSome: [],
-    mended: false,
+    repaired: false,
     objects: 7,
     atMs: 3_000,
   });
@@ -183,7 +183,7 @@ const SYNCED = {
   deferred: 0,
   drifted: 0,
   driftedSome: [],
-  mended: false,
+  repaired: false,
   objects: 0,
 } as const;
 

@@ -12,7 +12,7 @@ let pacer: RepairPacer;
 /** A comparison is asked for and not done yet. */
 let isAsked: boolean;
 /** What was to be put anew, each time. */
-let mended: (readonly string[])[];
+let repaired: (readonly string[])[];
 let changes: (readonly [who: string, objects: number])[];
 
 beforeEach(() => {
@@ -26,11 +26,12 @@ beforeEach(() => {
     isAsked = true;
     audits.push(clock.nowMs() - startMs);
   };
-  mended = [];
+  repaired = [];
   changes = [];
-  const mend = (left: LeftObjects): void => void mended.push(left instanceof Map ? [...(left as ReadonlyMap<string, unknown>).keys()] : []);
+  const fix = (left: LeftObjects): void =>
+    void repaired.push(left instanceof Map ? [...(left as ReadonlyMap<string, unknown>).keys()] : []);
   const onChange = (who: string, objects: number): void => void changes.push([who, objects]);
-  pacer = new RepairPacer({ family: "IPv4", clock, log, audit, mend, onChange, maxWaitMs: MAX_WAIT_MS, signal: stop.signal });
+  pacer = new RepairPacer({ family: "IPv4", clock, log, audit, fix, onChange, maxWaitMs: MAX_WAIT_MS, signal: stop.signal });
 });
 
 const left = (...ids: readonly string[]): LeftObjects => new Map(ids.map((id) => [id, () => undefined]));
@@ -39,7 +40,7 @@ const left = (...ids: readonly string[]): LeftObjects => new Map(ids.map((id) =>
 async function compare(durationMs: number, drifted: number): Promise<void> {
   await clock.advance(durationMs);
   isAsked = false;
-  pacer.synced({ full: true, mended: false, durationMs, drifted, driftedSome: [] });
+  pacer.synced({ full: true, repaired: false, durationMs, drifted, driftedSome: [] });
   await flushPromises();
 }
 
@@ -81,18 +82,18 @@ describe("somebody's changes", () => {
 
   test("what was taken for sure is put anew without a comparison, and told by name", async () => {
     pacer.changed({ what: "nft (pid 7)", left: left("chain a", "chain b") });
-    expect([audits, mended]).toEqual([[], [["chain a", "chain b"]]]);
+    expect([audits, repaired]).toEqual([[], [["chain a", "chain b"]]]);
     // Until that is done, what comes is put together; what may be anything makes a comparison of it.
     pacer.changed({ what: "nft (pid 8)", left: left("chain c") });
     pacer.changed({ what: "nft (pid 9)", left: left("chain d") });
-    pacer.synced({ full: false, mended: true, durationMs: 5, drifted: 2, driftedSome: ["chain a", "chain b"] });
+    pacer.synced({ full: false, repaired: true, durationMs: 5, drifted: 2, driftedSome: ["chain a", "chain b"] });
     await flushPromises();
-    expect(mended).toEqual([["chain a", "chain b"], ["chain c"], ["chain d"]]);
+    expect(repaired).toEqual([["chain a", "chain b"], ["chain c"], ["chain d"]]);
     pacer.changed({ what: "nft (pid 10)", left: left("chain e") });
     pacer.changed({ what: "nft (pid 11)" });
-    pacer.synced({ full: false, mended: true, durationMs: 5, drifted: 1, driftedSome: ["chain c"] });
+    pacer.synced({ full: false, repaired: true, durationMs: 5, drifted: 1, driftedSome: ["chain c"] });
     await flushPromises();
-    expect([audits, mended.length]).toEqual([[0], 3]);
+    expect([audits, repaired.length]).toEqual([[0], 3]);
     expect(warnings()[0]).toContain("what=nft (pid 7) objects=2 some=chain a, chain b");
     expect(changes).toEqual([
       ["nft (pid 7)", 2],
@@ -104,7 +105,7 @@ describe("somebody's changes", () => {
     pacer.changed({ what: "nft (pid 7)", left: left() });
     pacer.changed({ what: "nft (pid 8)", left: left("chain a") });
     await flushPromises();
-    expect([audits, mended]).toEqual([[], [["chain a"]]]);
+    expect([audits, repaired]).toEqual([[], [["chain a"]]]);
   });
 
   test("what comes while a comparison is under way is looked at once more, and no more often", async () => {
@@ -120,7 +121,7 @@ describe("somebody's changes", () => {
   test("syncs that compare nothing end no comparison", async () => {
     pacer.changed({ what: "a" });
     pacer.changed({ what: "b" });
-    pacer.synced({ full: false, mended: false, durationMs: 5, drifted: 0, driftedSome: [] });
+    pacer.synced({ full: false, repaired: false, durationMs: 5, drifted: 0, driftedSome: [] });
     await flushPromises();
     expect(audits).toEqual([0]);
   });
@@ -161,7 +162,7 @@ describe("somebody's changes", () => {
     const act = async (pid: number, objects = 1): Promise<void> => {
       pacer.changed({ what: `nft (pid ${pid})` });
       await clock.advance(20);
-      pacer.synced({ full: true, mended: false, durationMs: 20, drifted: objects, driftedSome: [`removed chain ${pid}`] });
+      pacer.synced({ full: true, repaired: false, durationMs: 20, drifted: objects, driftedSome: [`removed chain ${pid}`] });
       await clock.advance(2_980);
     };
     const TOGETHER =

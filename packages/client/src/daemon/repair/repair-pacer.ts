@@ -12,7 +12,7 @@ export interface RepairPacerOptions {
   /** Compare everything with the host, soon; {@link RepairPacer.synced} is to be told when that is done. */
   readonly audit: () => void;
   /** Mend just what somebody was seen to do, soon; as above. */
-  readonly mend: (left: LeftObjects) => void;
+  readonly fix: (left: LeftObjects) => void;
   /** As {@link ConflictLogOptions.onChange}. */
   readonly onChange: ConflictLogOptions["onChange"];
   /** Longest wait for a repair, in ms. */
@@ -22,7 +22,7 @@ export interface RepairPacerOptions {
 }
 
 /** What of a sync tells that a repair is done. */
-export type RepairSync = Pick<SyncedEvent, "full" | "mended" | "durationMs" | "drifted" | "driftedSome">;
+export type RepairSync = Pick<SyncedEvent, "full" | "repaired" | "durationMs" | "drifted" | "driftedSome">;
 
 /**
  * Decides when to repair what somebody else may have changed: at once, unless that would cost more than a share of the time.
@@ -55,8 +55,8 @@ export class RepairPacer {
   }
 
   /** A sync is done; those that compared everything, or mended what was told, count. */
-  synced({ full, mended, durationMs, drifted, driftedSome }: RepairSync): void {
-    if (!full && !mended) return;
+  synced({ full, repaired, durationMs, drifted, driftedSome }: RepairSync): void {
+    if (!full && !repaired) return;
     const { clock, maxWaitMs } = this.#options;
     this.#budget = afterRepair(this.#budget, durationMs, maxWaitMs, clock.nowMs());
     this.#conflict.compared({ what: this.#askedFor?.what, drifted, some: driftedSome });
@@ -65,7 +65,7 @@ export class RepairPacer {
   }
 
   async #repair(): Promise<void> {
-    const { clock, signal, audit, mend } = this.#options;
+    const { clock, signal, audit, fix } = this.#options;
     if (this.#isWaiting || this.#askedFor !== undefined || signal.aborted) return;
     const waitMs = repairWaitMs(this.#budget, clock.nowMs());
     if (waitMs > 0) {
@@ -78,7 +78,7 @@ export class RepairPacer {
     this.#askedFor = suspectedChange;
     this.#suspectedChange = undefined;
     if (suspectedChange?.left === undefined) audit();
-    else if (suspectedChange.left.length > 0) for (const left of suspectedChange.left) mend(left);
+    else if (suspectedChange.left.length > 0) for (const left of suspectedChange.left) fix(left);
     // Nothing of ours was touched: there is nothing to wait for.
     else this.#askedFor = undefined;
   }

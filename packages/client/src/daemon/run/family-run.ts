@@ -279,12 +279,12 @@ export class FamilyRun<H, K extends KernelObject, S> {
     if (dryRun !== undefined) return;
     const { clock, log } = world;
     const audit = (): void => this.#loop.audit();
-    const mend = (left: LeftObjects): void => this.#loop.mend(left);
+    const fix = (left: LeftObjects): void => this.#loop.fix(left);
     const onChange = (who: string, objects: number, some: readonly string[]): void => {
       this.#externalChange = { atMs: clock.nowMs(), who, objects };
       this.#parts.onEvent?.(externalChangeEvent(family, { who, objects, some }));
     };
-    const pacer = new RepairPacer({ family, clock, log, audit, mend, onChange, maxWaitMs: config.syncPeriodMs, signal });
+    const pacer = new RepairPacer({ family, clock, log, audit, fix, onChange, maxWaitMs: config.syncPeriodMs, signal });
     this.#pacer = pacer;
     if (backend.watch === undefined) return;
     const onFacts = (facts: H): void => {

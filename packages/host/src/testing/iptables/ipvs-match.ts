@@ -50,9 +50,9 @@ export const ipvsMatch: Extension<MatchBody> = {
         return { text: `--vport ${port}`, test: ({ virtual }) => virtual?.port === port };
       }),
     ];
-    const isAlone = parts.length === 0;
-    if (isOfIpvs?.isInverted === true && !isAlone) throw usage("! --ipvs cannot be together with other options");
-    const words = isOfIpvs !== undefined && isAlone ? [`${not(isOfIpvs)}--ipvs`] : parts.map(({ text }) => text);
+    const isStandalone = parts.length === 0;
+    if (isOfIpvs?.isInverted === true && !isStandalone) throw usage("! --ipvs cannot be together with other options");
+    const words = isOfIpvs !== undefined && isStandalone ? [`${not(isOfIpvs)}--ipvs`] : parts.map(({ text }) => text);
     return {
       name: "ipvs",
       text: `-m ipvs ${words.join(" ")}`,
