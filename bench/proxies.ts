@@ -58,7 +58,7 @@ export const HOST_PROXIES: Readonly<Record<HostProxy, ProxyKind>> = {
 };
 
 /** Those that need IPVS, and those that its guest can play beside: that kernel has no nf_tables. */
-export const GUEST_PROXIES: Readonly<Record<string, ProxyKind>> = {
+export const VM_PROXIES: Readonly<Record<string, ProxyKind>> = {
   "kube-proxy ipvs": { program: "kube-proxy", mode: "ipvs", variant: "legacy" },
   "kube-proxy iptables (legacy)": { program: "kube-proxy", mode: "iptables", variant: "legacy" },
   'turnout, mode ""': turnout(),
@@ -95,7 +95,7 @@ export async function startKind(kind: ProxyKind, place: ProxyPlace): Promise<Run
   const config = join(own, "config.json");
   await writeFile(config, kubeProxyConfig({ mode, nodeName: node.name, kubeconfig, fields: { clusterCIDR, ...fields } }));
   const env = { PATH: `${tools}:${process.env["PATH"] ?? ""}` };
-  const child = await active(node.spawn(kubeProxy, ["--config", config], { env, stdio: ["ignore", "inherit", "pipe"] }), toldSync);
+  const child = await active(node.spawn(kubeProxy, ["--config", config], { env, stdio: ["ignore", "inherit", "pipe"] }), reportedSync);
   return { child, formerIsGone: () => Promise.reject(new Error("kube-proxy says nothing of former proxies")) };
 }
 
@@ -109,7 +109,7 @@ async function active(child: ChildProcess, syncOf: SyncOf): Promise<ChildProcess
 }
 
 /** Read lines of kube-proxy's log, and show its errors: it says "complete" of syncs of which a part failed, too. */
-const toldSync: SyncOf = (line, atMs) => {
+const reportedSync: SyncOf = (line, atMs) => {
   if (process.env["TURNOUT_MOVING_LOG"] !== undefined && (line.includes('"err"') || !line.startsWith("{")))
     process.stderr.write(`${line}\n`);
   return kubeProxySync(line, atMs);

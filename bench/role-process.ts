@@ -36,8 +36,8 @@ export interface RoleProcess {
 export const TURNOUT: string = fileURLToPath(new URL("../packages/cli/bin/turnout", import.meta.url));
 /** What starts it: its flags of Node are here. */
 export const LAUNCHER: string = fileURLToPath(new URL("../packages/client/launcher.sh", import.meta.url));
-const GUEST_MEMORY_MIB = 2_048;
-const GUEST_TIMEOUT_MS = 1_800_000;
+const VM_MEMORY_MIB = 2_048;
+const VM_TIMEOUT_MS = 1_800_000;
 const MAIN = fileURLToPath(new URL("role-main.ts", import.meta.url));
 
 /** Node's flags on the last line of the launcher: what is measured runs as the command does. Pure. */
@@ -114,9 +114,9 @@ export async function runRole<T>(
  * Run a role to its end in a guest, which has IPVS, and give back its result. It has no phases.
  * @throws {Error} when it fails or ends without a result.
  */
-export async function runGuestRole<T>(role: string, parameters: unknown): Promise<T> {
+export async function runVmRole<T>(role: string, parameters: unknown): Promise<T> {
   const command = nodeCommand(MAIN, [role, JSON.stringify(parameters)]);
-  const { stdout, stderr } = await runInVm({ command, modules: IPVS_MODULES, memoryMiB: GUEST_MEMORY_MIB, timeoutMs: GUEST_TIMEOUT_MS });
+  const { stdout, stderr } = await runInVm({ command, modules: IPVS_MODULES, memoryMiB: VM_MEMORY_MIB, timeoutMs: VM_TIMEOUT_MS });
   for (const line of stdout.split("\n")) {
     const message = parseMessage(line);
     if (message?.kind === "failed") throw new Error(`role ${role} failed: ${message.text}`);

@@ -1,6 +1,6 @@
 import { createStoreProvider } from "@turnout/server/serve";
 import { describe, expect, test } from "vitest";
-import { playTrace, slowReader } from "./roles/traces.ts";
+import { runTrace, slowReader } from "./roles/traces.ts";
 import { createStore, fillStore } from "./subject.ts";
 import { TRACES } from "./traces.ts";
 
@@ -16,7 +16,7 @@ describe("events in, change sets out", () => {
   ])("%s", async (name, expected) => {
     const trace = TRACES.find((one) => one.name === name);
     if (trace === undefined) throw new Error("no such trace");
-    const { changeSets, rows, events } = await playTrace(trace, SHAPE, 1);
+    const { changeSets, rows, events } = await runTrace(trace, SHAPE, 1);
     expect({ changeSets, rows }).toEqual({ changeSets: expected, rows: expected });
     expect(events).toBeGreaterThan(expected);
   });

@@ -12,7 +12,7 @@ import { shapeText } from "./workload.ts";
 const ESTABLISHED_MIN = 0.95;
 /** What may be noise where one is to be no worse than another. */
 const NOISE = 0.05;
-const BESIDE = [
+const NEXT_TO = [
   ["Turnout, nft", "kube-proxy, nftables"],
   ["Turnout, iptables", "kube-proxy, iptables"],
 ] as const;
@@ -23,8 +23,8 @@ export function trafficGoals(data: readonly TrafficData[]): readonly Goal[] {
   return [
     ...sizes.flatMap((shape) => {
       const here = data.filter((one) => one.shape === shape);
-      return BESIDE.flatMap(([ours, theirs]) =>
-        (["connects", "packets"] as const).flatMap((measure) => goalBeside(here, { ours, theirs, measure })),
+      return NEXT_TO.flatMap(([ours, theirs]) =>
+        (["connects", "packets"] as const).flatMap((measure) => goalAgainst(here, { ours, theirs, measure })),
       );
     }),
     ...data.filter(({ rules }) => rules === "Turnout, eBPF").flatMap((one) => ebpfGoals(one, data)),
@@ -38,7 +38,7 @@ interface Pair {
 }
 
 /** By CPU time, which other programs disturb less; of all ways at one size together, because a single one is moved by chance. */
-function goalBeside(here: readonly TrafficData[], { ours, theirs, measure }: Pair): readonly Goal[] {
+function goalAgainst(here: readonly TrafficData[], { ours, theirs, measure }: Pair): readonly Goal[] {
   const ratios = here.flatMap(({ shape, rules, from, samples }) => {
     const other = here.find((one) => one.from === from && one.rules === theirs)?.samples;
     if (rules !== ours || other === undefined) return [];

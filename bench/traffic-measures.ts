@@ -43,10 +43,10 @@ export function cellText(
   samples: TrafficSamples,
   target: TargetName,
   measure: TrafficMeasureName | "connect",
-  beside?: TrafficSamples,
+  comparedWith?: TrafficSamples,
 ): string {
   if (!hasMeasured(samples, target, measure)) return "";
-  const other = beside !== undefined && hasMeasured(beside, target, measure) ? beside : undefined;
+  const other = comparedWith !== undefined && hasMeasured(comparedWith, target, measure) ? comparedWith : undefined;
   if (measure === "connect") {
     const times = samples.connectMs[target] ?? [];
     const micros = (ms: number): number => Math.round(ms * 1000);

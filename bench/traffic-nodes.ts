@@ -48,7 +48,7 @@ export async function createTrafficNode(rules: TrafficRules, shape: Shape): Prom
   try {
     const endpoints = await addEndpoints(cluster, shape.endpoints);
     const services = trafficServices(shape);
-    if (rules.proxy !== undefined) await bringInForce(cluster, rules.proxy, [...trafficObjects(services, endpoints)]);
+    if (rules.proxy !== undefined) await makeActive(cluster, rules.proxy, [...trafficObjects(services, endpoints)]);
     const serverPid = await openRole("traffic-server", {}, { place: cluster.place(SERVER) }).phase("listening");
     const node = cluster.node(NODE);
     return {
@@ -87,7 +87,7 @@ async function addEndpoints(cluster: Cluster, count: number): Promise<readonly E
   return endpoints;
 }
 
-async function bringInForce(cluster: Cluster, kind: ProxyKind, objects: readonly Record<string, unknown>[]): Promise<void> {
+async function makeActive(cluster: Cluster, kind: ProxyKind, objects: readonly Record<string, unknown>[]): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), "turnout-bench-"));
   const api = await startClusterApi(cluster);
   try {

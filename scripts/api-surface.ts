@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import type { SourceFile } from "./house/source-file.ts";
 
 /** A door of a package: what `import "@turnout/core/testing"` opens. */
-export interface Door {
+export interface EntryPoint {
   /** As it is imported, e.g. `@turnout/core/testing`. */
   readonly specifier: string;
   /** Source file behind it, relative to the repository. */
@@ -10,8 +10,8 @@ export interface Door {
 }
 
 /** Find the doors a package.json's `exports` opens to the sources; other entries (such as `./package.json`) are no doors. */
-export function entryPointsOf(dir: string, name: string, exports: Readonly<Record<string, unknown>>): Door[] {
-  return Object.entries(exports).flatMap(([subpath, target]): Door[] => {
+export function entryPointsOf(dir: string, name: string, exports: Readonly<Record<string, unknown>>): EntryPoint[] {
+  return Object.entries(exports).flatMap(([subpath, target]): EntryPoint[] => {
     if (typeof target !== "object" || target === null || !("@turnout/source" in target)) return [];
     const source = target["@turnout/source"];
     return typeof source === "string" ? [{ specifier: posix.join(name, subpath), path: posix.join(dir, source) }] : [];
@@ -49,7 +49,7 @@ function namesIn(path: string, files: Files, visiting: ReadonlySet<string>): Rea
  * Write down what a package exports: each door, and below it its names in order, with their kinds.
  * @throws {Error} when a door or a re-export leads to no file.
  */
-export function surfaceText(entryPoints: readonly Door[], files: Files): string {
+export function surfaceText(entryPoints: readonly EntryPoint[], files: Files): string {
   const blocks = entryPoints
     .toSorted((a, b) => (a.specifier < b.specifier ? -1 : 1))
     .map(({ specifier, path }) => {

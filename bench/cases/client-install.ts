@@ -33,7 +33,7 @@ interface Import {
 }
 
 /** What was installed, and what one of its doors costs who imports it. */
-interface Door extends Install {
+interface EntryPoint extends Install {
   /** As it is imported, e.g. `@turnout/client/daemon`. */
   readonly entryPoint: string;
   readonly imports: readonly Import[];
@@ -42,11 +42,11 @@ interface Door extends Install {
 /** Samples of each door, and of a process that imports nothing, taken in turn with them; the rival is the last one. */
 interface ClientInstallData {
   readonly bare: readonly Import[];
-  readonly entryPoints: readonly Door[];
+  readonly entryPoints: readonly EntryPoint[];
 }
 
 /** For who only follows the node-state API, and for a backend's process. */
-const OWN_DOORS = ["@turnout/client", "@turnout/client/daemon"];
+const OWN_ENTRY_POINTS = ["@turnout/client", "@turnout/client/daemon"];
 
 /** What a third party installs and loads for a backend of its own, beside the usual client of the API server. */
 export const clientInstall: BenchCase = {
@@ -81,7 +81,7 @@ async function measure({ runs = RUNS, progress }: CaseContext): Promise<ClientIn
     progress("importing");
     const kinds = [
       { cwd: directory, entryPoint: "" },
-      ...OWN_DOORS.map((entryPoint) => ({ cwd: join(directory, "ours"), entryPoint })),
+      ...OWN_ENTRY_POINTS.map((entryPoint) => ({ cwd: join(directory, "ours"), entryPoint })),
       { cwd: join(directory, "rival"), entryPoint: rival.name },
     ].map((kind) => ({ ...kind, imports: [] as Import[] }));
     for (const { cwd, entryPoint } of kinds) await importOnce(cwd, entryPoint);
@@ -140,7 +140,7 @@ process.stdout.write(JSON.stringify({ importMs, rssBytes: process.memoryUsage.rs
   return JSON.parse(stdout) as Import;
 }
 
-function rowOf({ entryPoint, version, packages, files, bytes, imports }: Door, bare: readonly Import[]): string[] {
+function rowOf({ entryPoint, version, packages, files, bytes, imports }: EntryPoint, bare: readonly Import[]): string[] {
   const bareRss = median(bare.map(({ rssBytes }) => rssBytes));
   const importText = runsText(
     imports.map(({ importMs }) => importMs),
@@ -156,7 +156,7 @@ function rowOf({ entryPoint, version, packages, files, bytes, imports }: Door, b
 /** How much more the rival is than what a backend's process imports. */
 function ratiosOf({ bare, entryPoints }: ClientInstallData): string[] {
   const bareRss = median(bare.map(({ rssBytes }) => rssBytes));
-  const ratio = (of: (entryPoint: Door) => number): string => {
+  const ratio = (of: (entryPoint: EntryPoint) => number): string => {
     const [ours = Number.NaN, rival = Number.NaN] = entryPoints.slice(-2).map(of);
     return ratioText(rival / ours);
   };

@@ -1,7 +1,7 @@
 import { isShape, shapesOr } from "../case.ts";
 import type { BenchCase, CaseContext, CaseResult, Goal } from "../case.ts";
 import { ratioText, runsText, timeText } from "../number-text.ts";
-import { runGuestRole } from "../role-process.ts";
+import { runVmRole } from "../role-process.ts";
 import type { IpvsParameters, IpvsRun } from "../roles/ipvs.ts";
 import { median } from "../statistics.ts";
 import { shapeText } from "../workload.ts";
@@ -61,7 +61,7 @@ async function measure(shape: Shape, { runs = RUNS, progress }: CaseContext): Pr
   for (let run = 1; run <= runs; run++) {
     progress(`${shapeText(shape)}: run ${run}`);
     const parameters: IpvsParameters = { shape, changes: CHANGES };
-    all.push(await runGuestRole<IpvsRun>("ipvs-run", parameters));
+    all.push(await runVmRole<IpvsRun>("ipvs-run", parameters));
   }
   return { shape, runs: all };
 }

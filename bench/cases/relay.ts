@@ -32,11 +32,11 @@ export const relay: BenchCase = {
         `A node-state server, a relay of it and ${NODES} watchers of as many nodes are a process each. ${FIRST} watchers of other nodes are served first and not counted. ` +
         "*A node more* is what each of the others adds to the relay's memory: objects and their buffers after garbage collection; in brackets resident memory. *CPU* is the relay's, for a first state that it gets, reads and passes on.",
       columns: ["services x endpoints", "nodes", "a node more", "CPU"],
-      rows: data.map(({ shape, report: { shared, all, tellingCpuMs } }) => [
+      rows: data.map(({ shape, report: { shared, all, reportingCpuMs } }) => [
         shapeText(shape),
         String(NODES),
         `${kibText(all.heapBytes - shared.heapBytes)} (${kibText(all.residentBytes - shared.residentBytes)})`,
-        timeText(tellingCpuMs / NODES),
+        timeText(reportingCpuMs / NODES),
       ]),
       targets: [],
       data,

@@ -77,14 +77,14 @@ function rowOf({ shape, rival, run }: RivalData, data: readonly RivalData[]): re
     const never = `not in force after ${timeText(run.limitMs)}`;
     return [shapeText(shape), nameOf(rival), never, "", "", "", memoryText(run.memoryBytes), run.load.toFixed(1)];
   }
-  const beside = (value: number, own: number | undefined): string =>
+  const comparedWith = (value: number, own: number | undefined): string =>
     own === undefined || own === 0 || run === ours ? timeText(value) : `${timeText(value)} (${ratioText(value / own)})`;
   return [
     shapeText(shape),
     nameOf(rival),
-    beside(run.startMs, ours?.startMs),
-    beside(run.firstSyncMs, ours?.firstSyncMs),
-    beside(median(run.changeMs), ours?.startMs === undefined ? undefined : median(ours.changeMs)),
+    comparedWith(run.startMs, ours?.startMs),
+    comparedWith(run.firstSyncMs, ours?.firstSyncMs),
+    comparedWith(median(run.changeMs), ours?.startMs === undefined ? undefined : median(ours.changeMs)),
     timeText(percentile(run.changeMs, 1)),
     memoryText(run.memoryBytes),
     run.load.toFixed(1),

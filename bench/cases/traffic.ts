@@ -26,12 +26,12 @@ const MEASURES = ["connects", "packets", "requests", "bulk"] as const;
 const PLACES = Object.keys(FROM) as readonly TrafficFrom[];
 
 /** Columns of the table, each with the rules that it is compared with. */
-const RULES: readonly (TrafficRules & { readonly beside?: string })[] = [
+const RULES: readonly (TrafficRules & { readonly comparedWith?: string })[] = [
   { name: "no proxy", proxy: undefined },
-  { name: "Turnout, eBPF", proxy: HOST_PROXIES["turnout ebpf"], beside: "kube-proxy, nftables" },
-  { name: "Turnout, nft", proxy: HOST_PROXIES["turnout nft"], beside: "kube-proxy, nftables" },
+  { name: "Turnout, eBPF", proxy: HOST_PROXIES["turnout ebpf"], comparedWith: "kube-proxy, nftables" },
+  { name: "Turnout, nft", proxy: HOST_PROXIES["turnout nft"], comparedWith: "kube-proxy, nftables" },
   { name: "kube-proxy, nftables", proxy: HOST_PROXIES["kube-proxy nftables"] },
-  { name: "Turnout, iptables", proxy: HOST_PROXIES["turnout iptables (legacy)"], beside: "kube-proxy, iptables" },
+  { name: "Turnout, iptables", proxy: HOST_PROXIES["turnout iptables (legacy)"], comparedWith: "kube-proxy, iptables" },
   { name: "kube-proxy, iptables", proxy: HOST_PROXIES["kube-proxy iptables (legacy)"] },
 ];
 
@@ -89,9 +89,9 @@ export function rowsOf(data: readonly TrafficData[]): readonly (readonly string[
           measure,
           FROM[from],
           askedText(target, from) ?? "",
-          ...RULES.map(({ name, beside }) => {
+          ...RULES.map(({ name, comparedWith }) => {
             const samples = under(name);
-            return samples === undefined ? "not run" : cellText(samples, target, measure, under(beside));
+            return samples === undefined ? "not run" : cellText(samples, target, measure, under(comparedWith));
           }),
         ]);
       }),

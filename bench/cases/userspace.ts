@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import type { BenchCase, CaseResult } from "../case.ts";
 import { memoryText } from "../number-text.ts";
 import { runRole } from "../role-process.ts";
-import type { Carrier, UserspaceNumbers, UserspaceParameters } from "../roles/userspace.ts";
+import type { Carrier, UserspaceMetrics, UserspaceParameters } from "../roles/userspace.ts";
 import { median, percentile } from "../statistics.ts";
 
 const ROUNDS = 3;
@@ -22,10 +22,10 @@ export const userspaceCase: BenchCase = {
   async run({ runs = ROUNDS, progress }): Promise<CaseResult> {
     const carriers: readonly Carrier[] = ["direct", "turnout", ...availableOthers(progress)];
     const parameters: UserspaceParameters = { carriers, forMs: FOR_MS, pings: PINGS };
-    const rounds: (readonly UserspaceNumbers[])[] = [];
+    const rounds: (readonly UserspaceMetrics[])[] = [];
     for (let round = 0; round < runs; round++) {
       progress(`round ${round + 1} of ${runs}: ${carriers.join(", ")}`);
-      rounds.push(await runRole<readonly UserspaceNumbers[]>("userspace", parameters));
+      rounds.push(await runRole<readonly UserspaceMetrics[]>("userspace", parameters));
     }
     return {
       title: "The userspace backend",
@@ -54,9 +54,9 @@ function availableOthers(progress: (text: string) => void): readonly Carrier[] {
   });
 }
 
-function rowOf(carrier: Carrier, rounds: readonly (readonly UserspaceNumbers[])[]): readonly string[] {
+function rowOf(carrier: Carrier, rounds: readonly (readonly UserspaceMetrics[])[]): readonly string[] {
   const all = rounds.flatMap((round) => round.filter((one) => one.carrier === carrier));
-  const middle = (of: (one: UserspaceNumbers) => number): number => median(all.map(of));
+  const middle = (of: (one: UserspaceMetrics) => number): number => median(all.map(of));
   const trips = all.flatMap((one) => one.pings);
   return [
     carrier === "turnout" ? "Turnout, userspace" : carrier === "direct" ? "nobody (direct)" : carrier,

@@ -108,7 +108,7 @@ function rowOf(one: WatchersData): readonly string[] {
     run.nodes === "same" ? "1" : String(run.watchers),
     String(Math.min(run.streamsPerConnection, run.watchers + run.first)),
     timeText(report.watchers.startMs),
-    timeText(report.stateServer.tellingCpuMs),
+    timeText(report.stateServer.reportingCpuMs),
     memoryText(report.stateServer.peakBytes),
     timeText(percentile(latencies, 0.5)),
     timeText(percentile(latencies, 0.99)),

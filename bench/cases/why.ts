@@ -19,7 +19,7 @@ const SHAPES: readonly Shape[] = [
   { services: 1_000, endpoints: 10 },
   { services: 10_000, endpoints: 10 },
 ];
-const BACKENDS: Readonly<Record<string, Pick<Victim, "flags" | "isInGuest">>> = {
+const BACKENDS: Readonly<Record<string, Pick<Victim, "flags" | "isInVm">>> = {
   ...VICTIMS,
   userspace: { flags: ["--backend", "userspace"] },
 };
@@ -49,8 +49,8 @@ export const why: BenchCase = {
   async run(context): Promise<CaseResult> {
     const data: WhyData[] = [];
     for (const shape of shapesOr(SHAPES, context))
-      for (const [backend, { flags, isInGuest }] of Object.entries(BACKENDS))
-        if (isInGuest !== true) data.push({ shape, backend, asked: await measure(shape, backend, flags, context) });
+      for (const [backend, { flags, isInVm }] of Object.entries(BACKENDS))
+        if (isInVm !== true) data.push({ shape, backend, asked: await measure(shape, backend, flags, context) });
     return {
       title: "Why: how long an answer takes",
       about:

@@ -1,8 +1,8 @@
 import { parseArgs } from "node:util";
 import { createRandom } from "@turnout/core/testing";
 import { oneOf, runCommand, wholeNumber } from "@turnout/house/command-line";
-import { playChaos } from "./chaos.ts";
-import { playInGuest } from "@turnout/house/guest";
+import { runChaos } from "./chaos.ts";
+import { playInVm } from "@turnout/house/guest";
 import { VICTIMS } from "./hands.ts";
 
 const USAGE = "npm run e2e:chaos -- [--only BACKEND] [--rounds N] [--seed N] [--guest]";
@@ -31,15 +31,15 @@ function asked(args: readonly string[]) {
 async function main({ values, rounds, seed }: ReturnType<typeof asked>): Promise<boolean> {
   if (values.vm) {
     const args = (["only", "rounds", "seed"] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]));
-    return (await playInGuest(new URL("./chaos-main.ts", import.meta.url), args, { variables: ["TURNOUT_HEALING_LOG"] })) === 0;
+    return (await playInVm(new URL("./chaos-main.ts", import.meta.url), args, { variables: ["TURNOUT_HEALING_LOG"] })) === 0;
   }
   process.stdout.write(`seed ${seed}\n`);
   let isWell = true;
   for (const [name, victim] of Object.entries(VICTIMS)) {
-    if ((values.only !== undefined && values.only !== name) || (victim.isInGuest === true) !== values["in-guest"]) continue;
+    if ((values.only !== undefined && values.only !== name) || (victim.isInVm === true) !== values["in-guest"]) continue;
     const done = new Map<string, number>();
     const onRound = (attack: { readonly name: string }): void => void done.set(attack.name, (done.get(attack.name) ?? 0) + 1);
-    const findings = await playChaos({ victim, rounds, random: createRandom(seed), onRound });
+    const findings = await runChaos({ victim, rounds, random: createRandom(seed), onRound });
     const what = Array.from(done, ([attack, times]) => `${attack} ${times}`).join(", ");
     process.stdout.write(
       `${name}: ${findings.length === 0 ? "packets flowed again each time, nothing of others was touched" : findings.join("\n")} (${what})\n`,

@@ -30,10 +30,10 @@ export interface ChaosOptions {
  * Have a foreign hand do one thing after another to a proxy's rules, at random, with random pauses; gives what went wrong: packets that don't flow
  * again, something of others that a repair has touched, or a proxy that ended. Empty: nothing.
  */
-export async function playChaos({ victim, rounds, random, onRound }: ChaosOptions): Promise<readonly string[]> {
+export async function runChaos({ victim, rounds, random, onRound }: ChaosOptions): Promise<readonly string[]> {
   const stage = await createHealingStage([...victim.flags, "--iptables-sync-period", SYNC_PERIOD], { services: 20, endpoints: 3 });
   const findings: string[] = [];
-  const others = othersIn(victim.isInGuest === true);
+  const others = othersIn(victim.isInVm === true);
   try {
     await others.make(stage.node);
     if (!(await flows(stage))) return ["packets don't flow before anything is done"];

@@ -34,14 +34,14 @@ const HOST = {
   make: `${NFT_TABLE}${makeWith("iptables-nft iptables-legacy")}`,
   look: `nft -s list table inet foreign${lookWith("iptables-nft iptables-legacy")}`,
 };
-const GUEST = {
+const VM = {
   make: `${IPVS_SERVER}${makeWith("iptables-legacy")}`,
   look: `ipset save FOREIGN; ipvsadm -Sn | grep 192.0.2.8${lookWith("iptables-legacy")}`,
 };
 
 /** What others have in such a place. */
-export function othersIn(isInGuest: boolean): Others {
-  const { make, look } = isInGuest ? GUEST : HOST;
+export function othersIn(isInVm: boolean): Others {
+  const { make, look } = isInVm ? VM : HOST;
   return {
     async make(node) {
       const { code, stderr } = await node.run("sh", ["-c", make]);

@@ -17,7 +17,7 @@ export interface Victim {
   readonly flags: readonly string[];
   readonly attacks: readonly Attack[];
   /** It takes a kernel that only a guest has. */
-  readonly isInGuest?: true;
+  readonly isInVm?: true;
 }
 
 const NFT: readonly Attack[] = [
@@ -56,7 +56,7 @@ function iptables(variant: "nft" | "legacy"): readonly Attack[] {
 }
 
 /** Does what no program of a shell can: `detach PIN`. */
-const EBPF_HAND = `${process.execPath} --conditions=@turnout/source ${fileURLToPath(new URL("ebpf-hand.ts", import.meta.url))}`;
+const EBPF_WRITER = `${process.execPath} --conditions=@turnout/source ${fileURLToPath(new URL("ebpf-hand.ts", import.meta.url))}`;
 const LINKS = "/sys/fs/bpf/turnout/links";
 const MAPS = "/sys/fs/bpf/turnout/v*";
 /** The address as it lies in keys. */
@@ -66,12 +66,12 @@ const WEB_BYTES = WEB.address
   .join("");
 
 const EBPF: readonly Attack[] = [
-  { name: "the program at connect() detached", command: `${EBPF_HAND} detach ${LINKS}/turnout_conn4` },
-  { name: "the programs at devices detached", command: `for pin in ${LINKS}/*-ingress; do ${EBPF_HAND} detach $pin; done` },
-  { name: "one element of services deleted", command: `${EBPF_HAND} delete ${MAPS}/services ${WEB_BYTES}` },
-  { name: "the map services emptied", command: `${EBPF_HAND} delete ${MAPS}/services` },
-  { name: "the map endpoints emptied", command: `${EBPF_HAND} delete ${MAPS}/endpoints` },
-  { name: "an element's value replaced", command: `${EBPF_HAND} spoil ${MAPS}/services ${WEB_BYTES}` },
+  { name: "the program at connect() detached", command: `${EBPF_WRITER} detach ${LINKS}/turnout_conn4` },
+  { name: "the programs at devices detached", command: `for pin in ${LINKS}/*-ingress; do ${EBPF_WRITER} detach $pin; done` },
+  { name: "one element of services deleted", command: `${EBPF_WRITER} delete ${MAPS}/services ${WEB_BYTES}` },
+  { name: "the map services emptied", command: `${EBPF_WRITER} delete ${MAPS}/services` },
+  { name: "the map endpoints emptied", command: `${EBPF_WRITER} delete ${MAPS}/endpoints` },
+  { name: "an element's value replaced", command: `${EBPF_WRITER} spoil ${MAPS}/services ${WEB_BYTES}` },
   { name: "the pins of links removed", command: `rm ${LINKS}/*` },
   { name: "its table of nft deleted", command: "nft delete table inet turnout-ebpf" },
   { name: "a chain of it flushed", command: "nft flush chain inet turnout-ebpf refuse" },
@@ -100,5 +100,5 @@ export const VICTIMS: Readonly<Record<string, Victim>> = {
     attacks: iptables("legacy"),
   },
   ebpf: { flags: ["--backend", "ebpf"], attacks: EBPF },
-  ipvs: { flags: ["--backend", "ipvs", "--backend-option", "variant=legacy"], attacks: IPVS, isInGuest: true },
+  ipvs: { flags: ["--backend", "ipvs", "--backend-option", "variant=legacy"], attacks: IPVS, isInVm: true },
 };

@@ -5,7 +5,7 @@ import { oneOf, runCommand, wholeNumber } from "@turnout/house/command-line";
 import { treeTimeMs } from "../cpu-time.ts";
 import { shapeText, parseShape } from "../workload.ts";
 import type { Shape } from "../workload.ts";
-import { playInGuest } from "@turnout/house/guest";
+import { playInVm } from "@turnout/house/guest";
 import { VICTIMS } from "./hands.ts";
 import type { Attack, Victim } from "./hands.ts";
 import { createHealingStage } from "./stage.ts";
@@ -59,10 +59,10 @@ async function main({ values, shapes, idleSeconds }: ReturnType<typeof asked>): 
     const args = (["only", "attack", "idle"] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]));
     const sizes = values.shape.flatMap((shape) => ["--shape", shape]);
     const variables = ["TURNOUT_HEALING_LOG"];
-    return (await playInGuest(new URL("./main.ts", import.meta.url), [...args, ...sizes], { variables })) === 0;
+    return (await playInVm(new URL("./main.ts", import.meta.url), [...args, ...sizes], { variables })) === 0;
   }
   const victims = Object.entries(VICTIMS).filter(
-    ([name, { isInGuest }]) => (values.only === undefined || values.only === name) && (isInGuest === true) === values["in-guest"],
+    ([name, { isInVm }]) => (values.only === undefined || values.only === name) && (isInVm === true) === values["in-guest"],
   );
   if (idleSeconds !== undefined) {
     await measureIdle(victims, shapes, idleSeconds);
@@ -72,7 +72,7 @@ async function main({ values, shapes, idleSeconds }: ReturnType<typeof asked>): 
     "| backend | services x endpoints | what was done | packets right after | who, by the log | load |\n|---|---|---|---|---|---|\n",
   );
   for (const [name, victim] of victims) {
-    for (const shape of shapes) await playAll(name, victim, shape, values.attack);
+    for (const shape of shapes) await runAll(name, victim, shape, values.attack);
   }
   return true;
 }
@@ -99,7 +99,7 @@ async function measureIdle(victims: readonly (readonly [string, Victim])[], shap
   }
 }
 
-async function playAll(name: string, { flags, attacks }: Victim, shape: Shape, only: string): Promise<void> {
+async function runAll(name: string, { flags, attacks }: Victim, shape: Shape, only: string): Promise<void> {
   const stage = await createHealingStage(flags, shape);
   try {
     while (!(await stage.isServed(1_000))) await sleep(100);

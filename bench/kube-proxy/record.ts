@@ -47,7 +47,7 @@ async function record(binary: string): Promise<void> {
 /** The tables of its nftables mode, as `nft -f` takes them, for a handful of Services. */
 async function recordTables(binary: string): Promise<void> {
   await mkdir(NFT_HOME, { recursive: true });
-  const text = await beside(binary, { set: "few", fields: {}, mode: "nftables", variant: "nft" }, async (node) => {
+  const text = await comparedWith(binary, { set: "few", fields: {}, mode: "nftables", variant: "nft" }, async (node) => {
     const tables = await Promise.all(["ip", "ip6"].map((family) => node.run("nft", ["-s", "list", "table", family, "kube-proxy"])));
     return tables.map(({ stdout }) => stdout).join("");
   });
@@ -55,7 +55,7 @@ async function recordTables(binary: string): Promise<void> {
 }
 
 async function recordCase(binary: string, { set, fields }: SampleCase, variant: Variant): Promise<Readonly<Record<IPFamily, string>>> {
-  return await beside(binary, { set, fields, mode: "iptables", variant }, async (node, tools) => ({
+  return await comparedWith(binary, { set, fields, mode: "iptables", variant }, async (node, tools) => ({
     IPv4: await saveText(node, tools, "IPv4"),
     IPv6: await saveText(node, tools, "IPv6"),
   }));
@@ -68,7 +68,7 @@ interface Recording extends Pick<SampleCase, "set" | "fields"> {
 }
 
 /** Run a kube-proxy on a node of its own until both families are in force, and read what it wrote. */
-async function beside<T>(
+async function comparedWith<T>(
   binary: string,
   { set, fields, mode, variant }: Recording,
   read: (node: NodePlace, tools: string) => Promise<T>,

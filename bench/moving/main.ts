@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { dirname } from "node:path";
 import { parseArgs } from "node:util";
 import { runCommand, wholeNumber } from "@turnout/house/command-line";
-import { playInGuest } from "@turnout/house/guest";
+import { playInVm } from "@turnout/house/guest";
 import { TURNOUT } from "../role-process.ts";
-import { GUEST_PROXIES, HOST_PROXIES, startKind } from "../proxies.ts";
+import { VM_PROXIES, HOST_PROXIES, startKind } from "../proxies.ts";
 import type { ProxyKind, RunningProxy } from "../proxies.ts";
 import { failureText, isWell, linesOf, measure } from "./measured.ts";
 import type { Measured } from "./measured.ts";
@@ -27,7 +27,7 @@ function asked(args: readonly string[]) {
       "in-guest": { type: "boolean", default: false },
     },
   });
-  const proxies = values.vm || values["in-guest"] ? GUEST_PROXIES : HOST_PROXIES;
+  const proxies = values.vm || values["in-guest"] ? VM_PROXIES : HOST_PROXIES;
   const moves = movesOf(proxies, process.env["KUBE_PROXY"] !== undefined).filter(({ name }) =>
     values.only.every((text) => name.includes(text)),
   );
@@ -46,10 +46,10 @@ function asked(args: readonly string[]) {
  * `--connections N`; `--pause-ms N`: between new ones; `--guest`: those with ipvs, in user-mode Linux, with longer pauses, for it has one CPU.
  */
 async function main({ values, moves, amount }: ReturnType<typeof asked>): Promise<boolean> {
-  if (values.vm) return await playThere(values.only, amount);
+  if (values.vm) return await runThere(values.only, amount);
   process.stdout.write("| from → to | long connections kept | new ones failed | UDP datagrams lost |\n|---|---|---|---|\n");
   let areWell = true;
-  for (const move of moves) areWell = (await playAndPrint(move, amount, !values["in-guest"])) && areWell;
+  for (const move of moves) areWell = (await runAndPrint(move, amount, !values["in-guest"])) && areWell;
   return areWell;
 }
 
@@ -88,7 +88,7 @@ function movesOf(proxies: Readonly<Record<string, ProxyKind>>, hasKubeProxy: boo
   return [...direct, ...detours];
 }
 
-async function playAndPrint(move: Move, amount: TrafficOptions, hasCgroups: boolean): Promise<boolean> {
+async function runAndPrint(move: Move, amount: TrafficOptions, hasCgroups: boolean): Promise<boolean> {
   try {
     const measured = await execute(move, amount, hasCgroups);
     const { row, notes } = linesOf(move.name, measured);
@@ -112,7 +112,7 @@ async function execute(move: Move, amount: TrafficOptions, hasCgroups: boolean):
   try {
     const former = await start(move.from);
     const traffic = await startTraffic(stage.cluster, amount);
-    return await measure(traffic, () => playWithTraffic(move, { stage, former, traffic, start }));
+    return await measure(traffic, () => runWithTraffic(move, { stage, former, traffic, start }));
   } finally {
     for (const { child } of started) child.kill("SIGKILL");
     await stage.destroy();
@@ -127,7 +127,7 @@ interface Run {
   readonly start: (kind: ProxyKind) => Promise<RunningProxy>;
 }
 
-async function playWithTraffic({ by, to }: Move, { stage, former, traffic, start }: Run): Promise<void> {
+async function runWithTraffic({ by, to }: Move, { stage, former, traffic, start }: Run): Promise<void> {
   await traffic.more(20);
   await stop(former);
   await traffic.more(10);
@@ -152,12 +152,12 @@ async function stop({ child }: RunningProxy): Promise<void> {
 }
 
 /** Play the moves that only a guest can. */
-async function playThere(only: readonly string[], { connections, pauseMs }: TrafficOptions): Promise<boolean> {
+async function runThere(only: readonly string[], { connections, pauseMs }: TrafficOptions): Promise<boolean> {
   const kubeProxy = process.env["KUBE_PROXY"];
   const args = [...only.flatMap((text) => ["--only", text]), "--connections", String(connections), "--pause-ms", String(pauseMs)];
   const variables = ["KUBE_PROXY", "TURNOUT_MOVING_LOG"];
   const folder = kubeProxy === undefined ? undefined : dirname(kubeProxy);
-  return (await playInGuest(new URL("./main.ts", import.meta.url), args, { variables, folder })) === 0;
+  return (await playInVm(new URL("./main.ts", import.meta.url), args, { variables, folder })) === 0;
 }
 
 await runCommand({ name: "e2e:moving", usage: USAGE, read: asked, execute: main });

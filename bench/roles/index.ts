@@ -17,7 +17,7 @@ import { ipvsAdopt, ipvsReload, ipvsRun } from "./ipvs.ts";
 import { kpngServer } from "./kpng-server.ts";
 import { relay } from "./relay.ts";
 import { rival } from "./rival.ts";
-import { storeAlone } from "./store-alone.ts";
+import { storeOnly } from "./store-alone.ts";
 import { traces } from "./traces.ts";
 import { trafficClient, trafficServer } from "./traffic.ts";
 import { userspaceServer } from "./userspace-ends.ts";
@@ -51,7 +51,7 @@ export const ROLES: Readonly<Record<string, (parameters: never, harness: Harness
   "kpng-server": kpngServer,
   relay,
   rival,
-  "store-alone": storeAlone,
+  "store-alone": storeOnly,
   traces,
   "traffic-client": trafficClient,
   "traffic-server": trafficServer,

@@ -19,7 +19,7 @@ export interface RelayReport {
   /** With all watchers. */
   readonly all: MemoryInUse;
   /** CPU time of telling all watchers but the first their first states, ms. */
-  readonly tellingCpuMs: number;
+  readonly reportingCpuMs: number;
 }
 
 /** Relay a node-state server. Phases: `serving`; `shared` when it has looked at its memory with the first watchers. */
@@ -34,5 +34,5 @@ export async function relay({ behind, socket }: RelayParameters, harness: Harnes
   const { user, system } = process.cpuUsage(reported);
   const all = await memoryInUse();
   await server.close();
-  return { shared, all, tellingCpuMs: (user + system) / 1000 };
+  return { shared, all, reportingCpuMs: (user + system) / 1000 };
 }

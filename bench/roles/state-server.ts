@@ -25,7 +25,7 @@ export interface StateServerReport {
   /** With all watchers. */
   readonly all: MemoryInUse;
   /** CPU time of telling all watchers but the first their first states, ms. */
-  readonly tellingCpuMs: number;
+  readonly reportingCpuMs: number;
   /** Most that was resident until all were told, bytes. */
   readonly peakBytes: number;
   /** When each change entered the store, ms of the machine's monotonic clock. */
@@ -66,7 +66,7 @@ export async function stateServer(
   const shared = await memoryInUse();
   const reported = process.cpuUsage();
   await harness.reached("shared");
-  const telling = process.cpuUsage(reported);
+  const reporting = process.cpuUsage(reported);
   const peakBytes = process.resourceUsage().maxRSS * 1024;
   const all = await memoryInUse();
   await harness.reached("all");
@@ -92,7 +92,7 @@ export async function stateServer(
     await changeWithoutEnd(store, shape, stormMs);
   }
   await server.close();
-  return { shared, all, tellingCpuMs: (telling.user + telling.system) / 1000, peakBytes, changedMs, cpuMs, rowsEncoded };
+  return { shared, all, reportingCpuMs: (reporting.user + reporting.system) / 1000, peakBytes, changedMs, cpuMs, rowsEncoded };
 }
 
 /**

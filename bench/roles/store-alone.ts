@@ -34,7 +34,7 @@ const WARM_UP = 2;
 const STRIDE = 7919;
 
 /** Feed changed objects to a full store with one view, and take the rows out. */
-export async function storeAlone({ shape, eventsPerPull, mix, rounds, eventsPerRound }: StoreParameters): Promise<StoreRates> {
+export async function storeOnly({ shape, eventsPerPull, mix, rounds, eventsPerRound }: StoreParameters): Promise<StoreRates> {
   const store = createStore();
   const view = new NodeView(store, NODE_VIEW);
   await fillStore(store, shape);

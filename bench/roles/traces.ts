@@ -52,7 +52,7 @@ export async function traces({ shape, eventsPerLook, updates }: TracesParameters
   const counts: (readonly TraceCount[])[] = [];
   for (const trace of TRACES) {
     const each: TraceCount[] = [];
-    for (const events of eventsPerLook) each.push(await playTrace(trace, shape, events));
+    for (const events of eventsPerLook) each.push(await runTrace(trace, shape, events));
     counts.push(each);
   }
   const slow: SlowReaderCount[] = [];
@@ -61,7 +61,7 @@ export async function traces({ shape, eventsPerLook, updates }: TracesParameters
 }
 
 /** Play one trace; the watcher looks after each `eventsPerLook` events. */
-export async function playTrace(trace: Trace, shape: Shape, eventsPerLook: number): Promise<TraceCount> {
+export async function runTrace(trace: Trace, shape: Shape, eventsPerLook: number): Promise<TraceCount> {
   const store = await filled(shape);
   const reader = new Reader(store);
   await reader.first();

@@ -17,7 +17,7 @@ export interface UserspaceParameters {
 }
 
 /** What one carrier did. */
-export interface UserspaceNumbers {
+export interface UserspaceMetrics {
   readonly carrier: Carrier;
   readonly oneMBps: number;
   readonly manyMBps: number;
@@ -32,11 +32,11 @@ const MANY = 16;
 const PORTS: Readonly<Record<Carrier, number>> = { direct: SERVER_PORT, turnout: 9_001, socat: 9_002, nginx: 9_003 };
 
 /** Measure each carrier in turn, in this process's own namespace: client here, server and carrier in processes of their own. */
-export async function userspace({ carriers, forMs, pings: count }: UserspaceParameters): Promise<readonly UserspaceNumbers[]> {
+export async function userspace({ carriers, forMs, pings: count }: UserspaceParameters): Promise<readonly UserspaceMetrics[]> {
   spawnSync("ip", ["link", "set", "lo", "up"]);
   const folder = await mkdtemp(join(tmpdir(), "turnout-bench-"));
   const server = openRole("userspace-server", {}, { namespace: "same" });
-  const numbers: UserspaceNumbers[] = [];
+  const numbers: UserspaceMetrics[] = [];
   try {
     await server.phase("listening");
     for (const carrier of carriers) {

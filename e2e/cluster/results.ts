@@ -98,8 +98,8 @@ export function tableOf(runs: readonly SuiteRun[]): string {
   const rows = runs.map((run) => {
     const { passed, failed, skipped, second } = countsOf(run.tests);
     const control = run.backend.startsWith("kube-proxy-") ? undefined : controlOf(run, runs);
-    const beside = control === undefined ? "" : `${defectsAgainst(run, control).length} (${control.backend})`;
-    return `| ${[run.kubernetes, `\`${run.backend}\``, run.families, run.where, passed, second, failed, skipped, beside, run.date].join(" | ")} |\n`;
+    const nextTo = control === undefined ? "" : `${defectsAgainst(run, control).length} (${control.backend})`;
+    return `| ${[run.kubernetes, `\`${run.backend}\``, run.families, run.where, passed, second, failed, skipped, nextTo, run.date].join(" | ")} |\n`;
   });
   const head =
     "| Kubernetes | backend | families | cluster | passed | of these at the second try | failed | left themselves out | failed, and passed with the control | date |\n|---|---|---|---|---|---|---|---|---|---|\n";

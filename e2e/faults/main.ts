@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { oneOf, runCommand } from "@turnout/house/command-line";
-import { playInGuest } from "@turnout/house/guest";
+import { playInVm } from "@turnout/house/guest";
 import { healthyVariants } from "./healthy.ts";
 import { allFaults, runFault, runHealthy, verdictTable } from "./play.ts";
 import type { Verdict } from "./play.ts";
@@ -43,15 +43,15 @@ function asked(args: readonly string[]) {
   });
   const [backend = "nft", only = "", ...more] = positionals;
   if (more.length > 0) throw new RangeError("say one backend, and one text");
-  return { backend: oneOf("backend", backend, RAN), only, isInGuest: values["in-guest"] };
+  return { backend: oneOf("backend", backend, RAN), only, isInVm: values["in-guest"] };
 }
 
 await runCommand({
   name: "e2e:faults",
   usage: `npm run e2e:faults -- [BACKEND [TEXT]]\n  Break a node, and see whether turnout why names each fault; only those with the text in their name, or of that kind. Needs root.\n  backends: ${RAN.join(", ")} (default nft)`,
   read: asked,
-  execute: async ({ backend, only, isInGuest }) =>
-    backend === VM_BACKEND && !isInGuest
-      ? (await playInGuest(new URL("./main.ts", import.meta.url), [backend, only])) === 0
+  execute: async ({ backend, only, isInVm }) =>
+    backend === VM_BACKEND && !isInVm
+      ? (await playInVm(new URL("./main.ts", import.meta.url), [backend, only])) === 0
       : await runHere(backend, only),
 });

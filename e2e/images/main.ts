@@ -73,7 +73,7 @@ async function execute(name: string, folder: string, images: (image: string) => 
 }
 
 /** Play the variants; false when one failed. */
-async function playAll(wanted: readonly string[]): Promise<boolean> {
+async function runAll(wanted: readonly string[]): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), "turnout-try."));
   let isWell = true;
   try {
@@ -103,5 +103,5 @@ await runCommand({
     const { positionals } = parseArgs({ args: [...args], allowPositionals: true, options: {} });
     return positionals.length === 0 ? NAMES : positionals.map((name) => oneOf("variant", name, NAMES));
   },
-  execute: playAll,
+  execute: runAll,
 });

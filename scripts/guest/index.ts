@@ -10,6 +10,6 @@ export type { DescribeVmOptions } from "./describe-guest.ts";
 export { VmError } from "./guest-error.ts";
 export type { VmErrorCode } from "./guest-error.ts";
 export { IPVS_MODULES } from "./modules.ts";
-export { playInGuest } from "./play-in-guest.ts";
+export { playInVm } from "./play-in-guest.ts";
 export { jsonFromVm, nodeCommand, runInVm } from "./run-in-guest.ts";
 export type { VmOptions, VmResult } from "./run-in-guest.ts";

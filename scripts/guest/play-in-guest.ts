@@ -20,7 +20,7 @@ export interface VmNeeds {
  * Shape: its exit code.
  * @throws {VmError} as {@link runInVm}.
  */
-export async function playInGuest(program: URL, args: readonly string[], { variables = [], folder }: VmNeeds = {}): Promise<number> {
+export async function playInVm(program: URL, args: readonly string[], { variables = [], folder }: VmNeeds = {}): Promise<number> {
   const env = variables.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]] as const]));
   const { code } = await runInVm({
     command: nodeCommand(program, [...args, "--in-guest"], "built"),

@@ -102,9 +102,9 @@ export class Leaver {
       const left = await this.#left(signal);
       if (left.busy.size === 0 || world.clock.nowMs() >= untilMs) return await this.#removeAll(left, signal);
       await this.#takeNoMore(left, signal);
-      const beside = (objects: readonly IpvsObject[]): readonly IpvsObject[] => removedTogether(objects, left.busy);
-      const rules = left.rules.map(({ tool, objects }) => ({ tool, objects: beside(objects) }));
-      await this.#remove({ rules, objects: beside(left.objects), lingering: [] }, signal);
+      const together = (objects: readonly IpvsObject[]): readonly IpvsObject[] => removedTogether(objects, left.busy);
+      const rules = left.rules.map(({ tool, objects }) => ({ tool, objects: together(objects) }));
+      await this.#remove({ rules, objects: together(left.objects), lingering: [] }, signal);
       if (!mayWait) throw new ProxyError("already_exists", STAYING, { object: `${left.busy.size} with connections` });
       if (!isReported) {
         const fields = { family, virtualServers: left.busy.size, seconds: options.drainSeconds };

@@ -30,7 +30,7 @@ export interface FakeClient {
   close(): void;
 }
 
-interface Door {
+interface EntryPoint {
   readonly at: SocketAddress;
   readonly onClient: (stream: ClientStream) => void;
   readonly onFailure: (error: Error) => void;
@@ -51,7 +51,7 @@ interface UdpListener {
 export class FakeSockets implements Sockets {
   readonly #isLocal: (ip: string) => boolean;
   readonly #consumeFault: (ip: string) => "before" | "after" | undefined;
-  readonly #tcp = new Map<string, Door>();
+  readonly #tcp = new Map<string, EntryPoint>();
   readonly #udp = new Map<string, UdpListener>();
   /** The client that is being answered: who is dialled for is known by the call. */
   #current: Client | undefined;

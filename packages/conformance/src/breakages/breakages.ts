@@ -182,14 +182,14 @@ export async function catchBreakage(
   const isLookedFor = (finding: Finding): boolean =>
     kinds.includes(finding.kind) && (rules.length === 0 || finding.rules.some((rule) => rules.includes(rule)));
   const options = { maxFindings: ENOUGH, isLookedFor };
-  const { telling = [], others = [] } = Object.groupBy(scenarios, (scenario) => (isReporting(scenario) ? "telling" : "others"));
+  const { reporting = [], others = [] } = Object.groupBy(scenarios, (scenario) => (isReporting(scenario) ? "reporting" : "others"));
   const execute = (some: readonly Scenario[]) => (): Promise<ConformanceReport> => checkScenarios(broken, some, options);
   const examinations = [
     () => checkBackend(broken.module, broken.createFakeHost, [], options),
     () => checkHistories(broken.module, broken.createFakeHost, { steps: 1500 }),
     execute(others),
   ];
-  examinations.splice(rules.every((rule) => ON_THE_WAY.has(rule)) ? 2 : 0, 0, execute(telling));
+  examinations.splice(rules.every((rule) => ON_THE_WAY.has(rule)) ? 2 : 0, 0, execute(reporting));
   let first: Finding | undefined;
   for (const examine of examinations) {
     const { findings } = await examine();

@@ -17,7 +17,7 @@ import type { ReferenceState } from "./reference-trace.ts";
 import { STAGE_ADDRESSES } from "../play/stage.ts";
 
 /** Somebody else's words: there from the start, and never the backend's to touch. */
-const FOREIGN: readonly string[] = ["IPv4 note of somebody else", "IPv6 note of somebody else"];
+const EXTERNAL: readonly string[] = ["IPv4 note of somebody else", "IPv6 note of somebody else"];
 
 interface AffinityEntry {
   readonly endpoint: string;
@@ -121,7 +121,7 @@ class ReferenceHost implements FakeHost {
   }
 
   external(): readonly string[] {
-    return FOREIGN;
+    return EXTERNAL;
   }
 
   #state(family: IPFamily): ReferenceState {

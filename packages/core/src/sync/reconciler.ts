@@ -83,7 +83,7 @@ export class Reconciler<H, K extends KernelObject, S> {
       for (const key of wanted.quarantined) wanted.release(key);
       wanted.ledger.retryFailed();
     }
-    const count = await this.#bringInForce(signal);
+    const count = await this.#makeActive(signal);
     if (!this.#isRefused()) {
       this.#retryAtMs = 0;
       this.#backoff.reset();
@@ -103,7 +103,7 @@ export class Reconciler<H, K extends KernelObject, S> {
   }
 
   /** Try what changed; if that fails the whole difference; if that fails too, and a row can be to blame, row by row. */
-  async #bringInForce(signal: AbortSignal): Promise<AppliedCount> {
+  async #makeActive(signal: AbortSignal): Promise<AppliedCount> {
     const { family, hostLink, log } = this.#options;
     let failure: unknown;
     for (let tries = hostLink.isKnown ? 2 : 1; tries > 0; tries--) {

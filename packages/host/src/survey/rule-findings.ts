@@ -116,7 +116,7 @@ function drops(survey: HostSurvey, proxy: KnownProxy): readonly Finding[] {
 
 function dropsAll(one: Called, { is, chain = "", rule }: Verdict, proxy: KnownProxy): readonly Finding[] {
   const { hook, nameOf } = one;
-  const [needed, beside] = proxy.answersItself ? ["input", "forward"] : ["forward", "input"];
+  const [needed, otherHook] = proxy.answersItself ? ["input", "forward"] : ["forward", "input"];
   // A firewall that lets some things in is what firewalls are for; of packets of Services it can't know.
   if (is === "through" || (is === "some" && hook !== needed)) return [];
   const isAll = is === "none";
@@ -126,7 +126,7 @@ function dropsAll(one: Called, { is, chain = "", rule }: Verdict, proxy: KnownPr
   return [
     {
       id: `drops-${hook}`,
-      severity: isAll && hook !== beside ? "fault" : "risk",
+      severity: isAll && hook !== otherHook ? "fault" : "risk",
       what: isAll
         ? `another program's rules drop every new connection there: ${(proxy.answersItself ? CONCERNED_OF_PROCESS : CONCERNED)[hook] ?? hook}`
         : `another program's rules drop ${unlessKnown}`,

@@ -115,8 +115,8 @@ describe("a history over globalv1", () => {
     const log = new RecordingLog();
     const link = new NodeLink({ target: stateServer.target, nodeName: "node1", settings: POD_SETTINGS, log, clock: new TestClock() });
     const stop = new AbortController();
-    const beside = synced(new KpngStore());
-    const view = new NodeView(beside, { nodeName: "node1", family: "IPv4", settings: POD_SETTINGS });
+    const second = synced(new KpngStore());
+    const view = new NodeView(second, { nodeName: "node1", family: "IPv4", settings: POD_SETTINGS });
     let rows: ReadonlyMap<string, ServicePort> = new Map();
     const follow = async (): Promise<void> => {
       while (!stop.signal.aborted) rows = applyChangeSet(rows, await link.feed("IPv4").next(stop.signal));
@@ -127,7 +127,7 @@ describe("a history over globalv1", () => {
       for (const history of fc.sample(fc.array(objectEvent.filter(endsNone), { minLength: 1, maxLength: 4 }), { numRuns: 150, seed })) {
         for (const one of history) {
           carryOut(stateServer.store, one);
-          carryOut(beside, one);
+          carryOut(second, one);
         }
         view.pull();
         const wanted = used([...view.rows.values()].filter((row) => isReported(row, view.rows)));

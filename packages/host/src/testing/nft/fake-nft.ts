@@ -109,11 +109,11 @@ export class FakeNft {
     return tracePacket(this.ruleset, packet, { isLocal, random, nowMs: this.#host.clock.nowMs(), undo });
   }
 
-  #runOwn(text: string, file: string, telling: "told" | "untold" = "told"): NftResult | "killed" {
+  #runOwn(text: string, file: string, reporting: "told" | "untold" = "told"): NftResult | "killed" {
     const when = isChange(text) ? this.#host.faults.next(text) : undefined;
     switch (when) {
       case undefined:
-        return this.#commit(text, file, OWN_PID, telling);
+        return this.#commit(text, file, OWN_PID, reporting);
       case "before":
         return NO_MEMORY;
       case "during":
@@ -124,11 +124,11 @@ export class FakeNft {
     }
   }
 
-  #commit(text: string, file: string, pid: number, telling: "told" | "untold" = "told"): NftResult {
+  #commit(text: string, file: string, pid: number, reporting: "told" | "untold" = "told"): NftResult {
     const { clock, netlink } = this.#host;
     const answer = this.#engine.run(text, clock.nowMs(), file);
     if (pid === OWN_PID && answer.changed.length > 0) this.#written += countWritten(text);
-    if (answer.changed.length > 0 && telling === "told") netlink.commitNft({ pid, process: "nft", tables: answer.changed });
+    if (answer.changed.length > 0 && reporting === "told") netlink.commitNft({ pid, process: "nft", tables: answer.changed });
     return answer;
   }
 }
