@@ -29,13 +29,13 @@ export function ruleTotals(status: RuleStatus): readonly (readonly [backend: str
   });
 }
 
-function statusHtml(rule: string, status: RuleStatus, isPlayed: boolean): string {
+function statusHtml(rule: string, status: RuleStatus, isRun: boolean): string {
   const parts = Object.entries(status).flatMap(([backend, rules]) => {
     const word = rules[rule];
     return word === undefined ? [] : [backendHtml(escape(backend), word)];
   });
   if (parts.length === 0) return '<div class="rule-status quiet">no packet shows it: see its tests</div>';
-  const entryPoint = isPlayed ? ` <a href="${MADE.playground}?rule=${rule}">try it</a>` : "";
+  const entryPoint = isRun ? ` <a href="${MADE.playground}?rule=${rule}">try it</a>` : "";
   return `<div class="rule-status">${parts.join(" ")}${entryPoint}</div>`;
 }
 

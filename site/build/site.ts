@@ -37,7 +37,7 @@ export async function makeSite(root: string): Promise<Site> {
   for (const page of sections.flatMap(({ pages }) => pages)) {
     const { html, headings } = renderMarkdown(page.text, places.linksOf(page));
     const whole =
-      page.path === RULES_PAGE ? withRuleStatus(html, status, playedRules()).replace("</h1>", `</h1>\n${totalsHtml(status)}`) : html;
+      page.path === RULES_PAGE ? withRuleStatus(html, status, testedRules()).replace("</h1>", `</h1>\n${totalsHtml(status)}`) : html;
     files.set(page.path, pageHtml({ path: page.path, title: page.title, html: whole, headings }, navigation));
   }
   files.set(MADE.start, pageHtml({ path: MADE.start, title: "Turnout", html: read("site/pages/start.html"), headings: [] }, navigation));
@@ -62,7 +62,7 @@ function withMade({ title, pages }: Section): Section {
 }
 
 /** Rules of which the playground has an example. */
-function playedRules(): ReadonlySet<string> {
+function testedRules(): ReadonlySet<string> {
   return new Set(EXAMPLE_SCENARIOS.flatMap(({ rules }) => rules));
 }
 

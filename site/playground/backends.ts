@@ -14,13 +14,13 @@ import type { BackendModule } from "@turnout/core";
 import type { CreateFakeHost } from "@turnout/conformance";
 
 /** A backend, and the host in memory that it ships for the conformance kit. */
-export interface PlayedBackend {
+export interface BackendRun {
   readonly module: BackendModule;
   readonly createFakeHost: CreateFakeHost;
 }
 
 /** Those that come with Turnout, in the order of the README. */
-export const BACKENDS: readonly PlayedBackend[] = [
+export const BACKENDS: readonly BackendRun[] = [
   { module: nftModule, createFakeHost: createNftHost },
   { module: iptablesModule, createFakeHost: createIptablesHost },
   { module: ipvsModule, createFakeHost: createIpvsHost },

@@ -18,7 +18,7 @@ import type {
 import { UPLINK } from "@turnout/conformance";
 import type { FakeHost, HostAddress, Packet, Trace } from "@turnout/conformance";
 import { createRandom } from "@turnout/core/testing";
-import type { PlayedBackend } from "./backends.ts";
+import type { BackendRun } from "./backends.ts";
 import type { Cluster } from "./cluster.ts";
 
 /** What became of a packet in the host's memory, tried often enough to see all of a few endpoints. */
@@ -58,7 +58,7 @@ const HOUR_MS = 3_600_000;
  * @throws {ProxyError} what the backend's probe fails with
  */
 export async function tryBackend(
-  { module, createFakeHost }: PlayedBackend,
+  { module, createFakeHost }: BackendRun,
   cluster: Cluster,
   packet: AskedPacket | undefined,
 ): Promise<Trial> {
