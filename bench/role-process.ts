@@ -3,7 +3,7 @@ import type { ChildProcess, ChildProcessByStdio } from "node:child_process";
 import { readFileSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { IPVS_MODULES, nodeCommand, runInVm } from "@turnout/house/guest";
+import { IPVS_MODULES, nodeCommand, runInVm } from "@turnout/house/vm";
 import type { Place } from "@turnout/lab";
 import { lineReader, parseMessage } from "./line-channel.ts";
 import type { Message } from "./line-channel.ts";

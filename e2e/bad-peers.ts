@@ -1,6 +1,6 @@
 import { createServer } from "node:http2";
 import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
-import type { Treatment } from "./meddler.ts";
+import type { Treatment } from "./interceptor.ts";
 
 const GRPC: OutgoingHttpHeaders = { ":status": 200, "content-type": "application/grpc" };
 /** Far beyond what a client takes. */

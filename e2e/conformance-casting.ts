@@ -4,7 +4,7 @@ import type { Scenario } from "@turnout/conformance";
 import { abilitiesOf } from "@turnout/core";
 import type { BackendModule, IPFamily, Protocol } from "@turnout/core";
 import { isFullRun } from "@turnout/house/some-of";
-import type { Cast } from "./conformance-play.ts";
+import type { Cast } from "./conformance-run.ts";
 import { settingsKey } from "./conformance-pool.ts";
 
 /** One of several parts of the scenarios, where other dataplanes play the rest. */

@@ -10,7 +10,7 @@ import { castsOf, scenariosFor, castInWords } from "./conformance-casting.ts";
 import type { Part } from "./conformance-casting.ts";
 import { createStagePool } from "./conformance-pool.ts";
 import type { StagePool } from "./conformance-pool.ts";
-import { execute } from "./conformance-play.ts";
+import { execute } from "./conformance-run.ts";
 import type { Dataplane } from "./conformance-stage.ts";
 import type { Layout } from "./layout.ts";
 

@@ -2,7 +2,7 @@ import { needs } from "@turnout/house/needs";
 import { isFullRun, someOf } from "@turnout/house/some-of";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { HEALTHY_VARIANTS, healthyCases } from "./faults/healthy.ts";
-import { allFaults, runFault, runHealthy } from "./faults/play.ts";
+import { allFaults, runFault, runHealthy } from "./faults/run-fault.ts";
 import { createFaultStage } from "./faults/stage.ts";
 import type { FaultStage } from "./faults/stage.ts";
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { ipvsModule } from "@turnout/backend-ipvs";
-import type { VmChecks } from "@turnout/house/guest";
+import type { VmChecks } from "@turnout/house/vm";
 import type { Scenario } from "@turnout/conformance";
 import type { IPFamily } from "@turnout/core";
 import { castsOf, isFull, scenariosFor, castInWords } from "./conformance-casting.ts";
-import { execute } from "./conformance-play.ts";
+import { execute } from "./conformance-run.ts";
 import { createRealStage } from "./conformance-stage.ts";
 import type { RealStage } from "./conformance-stage.ts";
 import { checkAttacks, checkCleared } from "./ipvs-attacks.ts";

@@ -3,8 +3,8 @@ import { STAGE_SETTINGS } from "@turnout/conformance";
 import { settingsFlags } from "./conformance-settings.ts";
 import type { RealStage } from "./conformance-stage.ts";
 import { ipvsKernelFaults, ipvsWayFaults } from "./faults/ipvs-faults.ts";
-import { runFault } from "./faults/play.ts";
-import type { FaultRun, Verdict } from "./faults/play.ts";
+import { runFault } from "./faults/run-fault.ts";
+import type { FaultRun, Verdict } from "./faults/run-fault.ts";
 import { askOn } from "./faults/stage.ts";
 
 /** A few of the corpus that `npm run e2e:faults -- ipvs` plays: each takes some seconds here. */

@@ -1,4 +1,4 @@
-import { describeVm, IPVS_MODULES, nodeCommand } from "@turnout/house/guest";
+import { describeVm, IPVS_MODULES, nodeCommand } from "@turnout/house/vm";
 import { leftOut, needs } from "@turnout/house/needs";
 import { describe, expect, it } from "vitest";
 import { castInWords, castsOf } from "./conformance-casting.ts";
@@ -15,7 +15,7 @@ describe("ipvs over real packets in a guest", needs("uml", ...TOOLS), () => {
   describeVm({
     it,
     names: Object.keys(ipvsChecks().checks),
-    command: nodeCommand(new URL("./ipvs-guest.ts", import.meta.url), [], "built"),
+    command: nodeCommand(new URL("./ipvs-vm.ts", import.meta.url), [], "built"),
     modules: IPVS_MODULES,
     memoryMiB: MEMORY_MIB,
     timeoutMs: TIMEOUT_MS,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { entryPointsOf, surfaceDifference, surfaceText } from "./api-surface.ts";
-import { parseSource } from "./house/source-file.ts";
+import { parseSource } from "./architecture/source-file.ts";
 
 function filesOf(sources: Readonly<Record<string, string>>): Map<string, ReturnType<typeof parseSource>> {
   return new Map(Object.entries(sources).map(([path, text]) => [path, parseSource(path, text)]));

@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import type { SourceFile } from "./house/source-file.ts";
+import type { SourceFile } from "./architecture/source-file.ts";
 
 /** A door of a package: what `import "@turnout/core/testing"` opens. */
 export interface EntryPoint {

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { entryPointsOf, surfaceDifference, surfaceText } from "./api-surface.ts";
-import { readPackages, readSources } from "./house/tree.ts";
+import { readPackages, readSources } from "./architecture/tree.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const isUpdate = process.argv.includes("--update");

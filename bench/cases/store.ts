@@ -3,7 +3,7 @@ import { isShape, shapesOr } from "../case.ts";
 import type { BenchCase, CaseResult, Goal } from "../case.ts";
 import { rateText, runsText } from "../number-text.ts";
 import { runRole } from "../role-process.ts";
-import type { Mix, StoreParameters, StoreRates } from "../roles/store-alone.ts";
+import type { Mix, StoreParameters, StoreRates } from "../roles/store-only.ts";
 import { median } from "../statistics.ts";
 import { shapeText } from "../workload.ts";
 import type { Shape } from "../workload.ts";

@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { createRandom } from "@turnout/core/testing";
 import { oneOf, runCommand, wholeNumber } from "@turnout/house/command-line";
 import { runChaos } from "./chaos.ts";
-import { playInVm } from "@turnout/house/guest";
+import { playInVm } from "@turnout/house/vm";
 import { VICTIMS } from "./hands.ts";
 
 const USAGE = "npm run e2e:chaos -- [--only BACKEND] [--rounds N] [--seed N] [--guest]";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { pickOne } from "@turnout/core/testing";
-import { othersIn } from "./foreign.ts";
-import type { Others } from "./foreign.ts";
+import { othersIn } from "./external.ts";
+import type { Others } from "./external.ts";
 import type { Attack, Victim } from "./hands.ts";
 import { createHealingStage } from "./stage.ts";
 import type { HealingStage } from "./stage.ts";

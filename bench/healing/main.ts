@@ -5,7 +5,7 @@ import { oneOf, runCommand, wholeNumber } from "@turnout/house/command-line";
 import { treeTimeMs } from "../cpu-time.ts";
 import { shapeText, parseShape } from "../workload.ts";
 import type { Shape } from "../workload.ts";
-import { playInVm } from "@turnout/house/guest";
+import { playInVm } from "@turnout/house/vm";
 import { VICTIMS } from "./hands.ts";
 import type { Attack, Victim } from "./hands.ts";
 import { createHealingStage } from "./stage.ts";

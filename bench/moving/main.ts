@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { dirname } from "node:path";
 import { parseArgs } from "node:util";
 import { runCommand, wholeNumber } from "@turnout/house/command-line";
-import { playInVm } from "@turnout/house/guest";
+import { playInVm } from "@turnout/house/vm";
 import { TURNOUT } from "../role-process.ts";
 import { VM_PROXIES, HOST_PROXIES, startKind } from "../proxies.ts";
 import type { ProxyKind, RunningProxy } from "../proxies.ts";

@@ -17,7 +17,7 @@ import { ipvsAdopt, ipvsReload, ipvsRun } from "./ipvs.ts";
 import { kpngServer } from "./kpng-server.ts";
 import { relay } from "./relay.ts";
 import { rival } from "./rival.ts";
-import { storeOnly } from "./store-alone.ts";
+import { storeOnly } from "./store-only.ts";
 import { traces } from "./traces.ts";
 import { trafficClient, trafficServer } from "./traffic.ts";
 import { userspaceServer } from "./userspace-ends.ts";

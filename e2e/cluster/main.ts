@@ -16,7 +16,7 @@ import { deployCoreDNS, deployKubeProxy } from "./proxies.ts";
 import { deployTurnout, packTurnout } from "./turnout.ts";
 import { readStage, removeStage, writeStage } from "./stage-file.ts";
 import type { StageFacts } from "./stage-file.ts";
-import { runAndReport } from "./play.ts";
+import { runAndReport } from "./run-suite.ts";
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 

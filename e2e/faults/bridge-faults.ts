@@ -12,7 +12,7 @@ export function bridgeFaults({ services, site }: FaultStage): readonly Fault[] {
     const { address, port } = services.here.target("clusterIP", family);
     return { from: "pod-1-2", to: address, port };
   };
-  const lost = { backends: TRANSLATING, culprits: ["bridge_not_called"], connections: "mended" } as const;
+  const lost = { backends: TRANSLATING, culprits: ["bridge_not_called"], connections: "repaired" } as const;
   const harmless = { culprits: [], connections: "arrive" } as const;
   const nodePort = services.here.target("nodePort@node1", "IPv4");
   const outside = { from: "client1", to: nodePort.address, port: nodePort.port };
@@ -64,7 +64,7 @@ function hairpinFaults(bridge: Required<Pick<Fault, "inject" | "fix">>, { hairpi
       backends: TRANSLATING,
       culprits: ["hairpin_off"],
       names: "veth2",
-      connections: "mended",
+      connections: "repaired",
       ...rest,
       inject: `${bridge.inject}; ${called}=1`,
     },
@@ -90,7 +90,7 @@ function portFaults(
       name: "the port of a bridge that leads to the endpoint is down",
       ...down,
       names: "veth1 is down, and is the port of cni9",
-      connections: "mended",
+      connections: "repaired",
       ask: ask.client,
       inject: `${bridge.inject}; ip link set veth1 down`,
       fix: `ip link set veth1 up; ${bridge.fix}`,
@@ -107,7 +107,7 @@ function portFaults(
       name: "the port of a bridge that leads to the endpoint is blocked",
       ...down,
       names: "veth1 is blocked by its bridge",
-      connections: "mended",
+      connections: "repaired",
       ask: ask.client,
       inject: `${bridge.inject}; bridge link set dev veth1 state 0`,
       fix: `bridge link set dev veth1 state 3; ${bridge.fix}`,
@@ -133,7 +133,7 @@ function tableFaults(
     inject: `${bridge.inject}; sysctl -qw net.bridge.bridge-nf-call-iptables=1; nft 'add table bridge guard; add chain bridge guard c { type filter hook ${hook} priority -200; }; add rule bridge guard c ${text}'`,
     fix: `nft delete table bridge guard; ${bridge.fix}; sysctl -qw net.bridge.bridge-nf-call-iptables=0`,
   });
-  const lost = { culprits: ["foreign_drop"], connections: "mended" } as const;
+  const lost = { culprits: ["external_drop"], connections: "repaired" } as const;
   const all = ["nft", "iptables", "ebpf"];
   return [
     { name: "bridge table: what goes to a pod", ...lost, backends: all, ask: ask.client, ...rule("output", "tcp dport 8080 drop") },

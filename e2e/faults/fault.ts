@@ -45,7 +45,7 @@ export interface Fault {
    * What real connections have to do, TCP: `arrive` while it is as injected, be `lost` then, or be `mended`, that is lost first, and arrive after the answer's commands
    * were typed, or where it has none those of what may be done in place of that, with nothing left to be blamed. `mended instead`: by the latter in any case.
    */
-  readonly connections?: "arrive" | "lost" | "mended" | "mended instead";
+  readonly connections?: "arrive" | "lost" | "repaired" | "repaired instead";
   /** Flags that the proxy has besides, meanwhile. */
   readonly extraFlags?: readonly string[];
   /** Of the kernel's own objects: the proxy is stopped (SIGSTOP) meanwhile, and not ended. */

@@ -70,8 +70,8 @@ function loopbackFaults({ to }: Ground): readonly Fault[] {
     {
       name: "lo: INPUT drops what this node sends to itself",
       backends: FORWARDED,
-      culprits: ["foreign_drop"],
-      connections: "mended",
+      culprits: ["external_drop"],
+      connections: "repaired",
       ask,
       inject: closed.inject,
       fix: `${closed.fix}; for m in '-m conntrack --ctstate DNAT' '-p tcp'; do iptables-nft -S INPUT | grep -e "-A INPUT .*$m.* -j ACCEPT" | sed 's/^-A/iptables-nft -D/' | sh; done`,
@@ -79,8 +79,8 @@ function loopbackFaults({ to }: Ground): readonly Fault[] {
     {
       name: "lo: OUTPUT lets out what leaves by lo, and the Service's address leads elsewhere",
       backends: TRANSLATING,
-      culprits: ["foreign_drop"],
-      connections: "mended",
+      culprits: ["external_drop"],
+      connections: "repaired",
       ask,
       ...outputs("; iptables-nft -D OUTPUT -m conntrack --ctstate DNAT -j ACCEPT 2>/dev/null || true"),
     },
@@ -101,7 +101,7 @@ function earlierFaults({ to, pod }: Ground): readonly Fault[] {
   const remote = to("remote", "nodePort@node1");
   const redirect = (chain: string, match: string): Pick<Fault, "inject" | "fix"> =>
     rules("iptables-nft", `-t nat -A ${chain} -p tcp ${match} -j REDIRECT --to-ports 3128`);
-  const redirected = { backends, culprits: ["foreign_translation"], connections: "mended" } as const;
+  const redirected = { backends, culprits: ["external_translation"], connections: "repaired" } as const;
   const quiet = ({ inject = "", fix = "" }: Pick<Fault, "inject" | "fix">) => ({ inject, fix: `${fix} 2>/dev/null || true` });
   return [
     {
@@ -142,7 +142,7 @@ function bypassFaults({ to }: Ground): readonly Fault[] {
   const serviceRange = quiet(rules("iptables-nft", "-t nat -I OUTPUT -d 10.96.0.0/16 -j RETURN"));
   const fromClient = { from: "client1", ...to("here", "nodePort@node1") };
   const fromHost = { from: "host", ...to("here", "clusterIP") };
-  const bypassed = { backends: ["iptables"], culprits: ["bypassed"], connections: "mended" } as const;
+  const bypassed = { backends: ["iptables"], culprits: ["bypassed"], connections: "repaired" } as const;
   const harmless = { backends: ["nft"], culprits: [], connections: "arrive" } as const;
   return [
     { name: "nat PREROUTING accepts node ports before KUBE-SERVICES", ...bypassed, ask: fromClient, ...nodePorts },
@@ -158,7 +158,7 @@ function untrackedFaults({ to }: Ground): readonly Fault[] {
     backends: FORWARDED,
     culprits: ["untracked"],
     names: "keeps the answer from being tracked",
-    connections: "mended",
+    connections: "repaired",
   } as const;
   const quiet = ({ inject = "", fix = "" }: Pick<Fault, "inject" | "fix">) => ({ inject, fix: `${fix} 2>/dev/null || true` });
   const answers = quiet(rules("iptables-nft", "-t raw -A PREROUTING -p tcp --sport 8080 -j CT --notrack"));
@@ -212,8 +212,8 @@ function matchFaults({ to }: Ground): readonly Fault[] {
     {
       name: "a published port is closed by its direction (--ctdir ORIGINAL)",
       backends: FORWARDED,
-      culprits: ["foreign_drop"],
-      connections: "mended",
+      culprits: ["external_drop"],
+      connections: "repaired",
       ask,
       inject: `iptables-nft -I FORWARD -m conntrack --ctorigdstport ${nodePort.port} --ctdir ORIGINAL -p tcp -j DROP`,
       fix: "iptables-nft -D FORWARD -m conntrack --ctstate DNAT -j ACCEPT 2>/dev/null || true; iptables-nft -S FORWARD | grep ctorigdstport | sed 's/^-A/iptables-nft -D/' | sh",
@@ -253,7 +253,7 @@ function deviceFaults({ to, pod }: Ground): readonly Fault[] {
     inject: nft(`add table netdev fw; add chain netdev fw e { type filter hook ${hook} priority 0; }; add rule netdev fw e ${rule}`),
     fix: "nft delete table netdev fw",
   });
-  const lost = { backends: FORWARDED, culprits: ["foreign_drop"], connections: "mended", ask } as const;
+  const lost = { backends: FORWARDED, culprits: ["external_drop"], connections: "repaired", ask } as const;
   return [
     { name: "nftables: at egress of the uplink", ...lost, ...at('egress device "eth0"', `ip daddr ${pod("pod-2-1")} tcp dport 8080 drop`) },
     {
@@ -281,7 +281,7 @@ function sourceFaults({ to, pod }: Ground): readonly Fault[] {
     const { inject, fix } = rules("iptables-nft", `-t nat -A POSTROUTING -p tcp -d ${endpoint} -j SNAT --to-source 198.18.0.1`);
     return { inject, fix: `${fix} 2>/dev/null || true` };
   };
-  const lost = { backends: FORWARDED, culprits: ["no_way_back"], connections: "mended" } as const;
+  const lost = { backends: FORWARDED, culprits: ["no_way_back"], connections: "repaired" } as const;
   const ask = { from: "pod-1-2", ...to("remote", "clusterIP") };
   const elsewhere = snat(pod("pod-2-1"));
   return [

@@ -50,7 +50,7 @@ function rule(text: string): Pick<Fault, "inject" | "fix"> {
 
 function dropFaults({ here, target, pod11 }: Ground): readonly Fault[] {
   const fromPod = { from: "pod-1-2", ...here };
-  const dropped = { culprits: ["foreign_drop"], connections: "mended" } as const;
+  const dropped = { culprits: ["external_drop"], connections: "repaired" } as const;
   return [
     {
       name: "ipvs: INPUT drops what comes for the Service's port",
@@ -95,7 +95,7 @@ function dropFaults({ here, target, pod11 }: Ground): readonly Fault[] {
     },
     {
       name: "ipvs: fail2ban has banned the client",
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       names: "fail2ban",
       ask: { from: "client1", ...target("web", "externalIP") },
       ...toTable(
@@ -144,7 +144,7 @@ function parameterFaults({ target }: Ground): readonly Fault[] {
     {
       name: "ipvs: forwarding is off on the endpoint's device, so answers are lost",
       culprits: ["forwarding_off"],
-      connections: "mended",
+      connections: "repaired",
       ask: { from: "pod-1-2", ...target("remote", "clusterIP") },
       inject: "sysctl -qw net.ipv4.conf.eth0.forwarding=0",
       fix: "sysctl -qw net.ipv4.conf.eth0.forwarding=1",

@@ -1,9 +1,9 @@
 import { parseArgs } from "node:util";
 import { oneOf, runCommand } from "@turnout/house/command-line";
-import { playInVm } from "@turnout/house/guest";
+import { playInVm } from "@turnout/house/vm";
 import { healthyVariants } from "./healthy.ts";
-import { allFaults, runFault, runHealthy, verdictTable } from "./play.ts";
-import type { Verdict } from "./play.ts";
+import { allFaults, runFault, runHealthy, verdictTable } from "./run-fault.ts";
+import type { Verdict } from "./run-fault.ts";
 import { createFaultStage, VM_BACKEND } from "./stage.ts";
 
 const RAN = ["nft", "iptables", "iptables-legacy", "ebpf", "userspace", VM_BACKEND];

@@ -53,23 +53,23 @@ function nftablesFaults({ fromClient, fromPod, table, gone, sent }: Ground): rea
     {
       name: "nftables: a forward chain whose policy is drop",
       backends: FORWARDED,
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       ask: fromClient,
-      connections: "mended",
+      connections: "repaired",
       inject: table("fw", "forward", "", "policy drop;"),
       fix: gone("fw"),
     },
     {
       name: "nftables: a rule that drops the pods' port",
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       ask: fromPod,
       inject: table("fw", sent, `add rule inet fw ${sent} tcp dport 8080 drop`),
-      connections: "mended instead",
+      connections: "repaired instead",
       fix: gone("fw"),
     },
     {
       name: "nftables: a set of blocked clients",
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       ask: fromClient,
       inject: nft(
         `add table inet fw; add set inet fw blocked { type ipv4_addr; flags interval; elements = { 203.0.113.0/24 }; }; add chain inet fw pre { type filter hook prerouting priority -300; }; add rule inet fw pre ip saddr @blocked drop`,
@@ -79,7 +79,7 @@ function nftablesFaults({ fromClient, fromPod, table, gone, sent }: Ground): rea
     {
       name: "nftables: a verdict map by device",
       backends: FORWARDED,
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       ask: fromClient,
       inject: nft(
         "add table inet fw; add chain inet fw deny; add rule inet fw deny reject; add chain inet fw forward { type filter hook forward priority 0; }; add rule inet fw forward iifname vmap { eth0 : jump deny }",
@@ -88,7 +88,7 @@ function nftablesFaults({ fromClient, fromPod, table, gone, sent }: Ground): rea
     },
     {
       name: "nftables: in a table that is named as one of iptables'",
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       ask: fromPod,
       inject: nft(
         `add table ip security; add chain ip security fw { type filter hook ${sent} priority 0; }; add rule ip security fw tcp dport 8080 drop`,
@@ -128,7 +128,7 @@ function chanceFaults({ fromClient, fromPod, table, gone, iptables, sent }: Grou
     {
       name: "iptables: only so many connections a second are let through",
       backends: FORWARDED,
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       names: "which can't be judged: -A FORWARD",
       ask: fromPod,
       inject: "iptables-nft -P FORWARD DROP; iptables-nft -A FORWARD -m limit --limit 5/second -j ACCEPT",
@@ -141,7 +141,7 @@ function hookFaults({ node, fromClient, fromPod, fromHost, pod, table, gone, met
   return [
     {
       name: "nftables: at ingress of the device",
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       ask: fromClient,
       inject: nft(
         "add table netdev fw; add chain netdev fw in { type filter hook ingress device eth0 priority 0; }; add rule netdev fw in ip saddr 203.0.113.0/24 drop",
@@ -150,21 +150,21 @@ function hookFaults({ node, fromClient, fromPod, fromHost, pod, table, gone, met
     },
     {
       name: "nftables: what the host sends is dropped",
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       ask: fromHost,
       inject: table("fw", "output", "add rule inet fw output ip daddr 10.1.0.0/16 drop"),
       fix: gone("fw"),
     },
     {
       name: "nftables: answers are dropped",
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       ask: fromPod,
       inject: table("fw", met, `add rule inet fw ${met} ip saddr ${pod} tcp sport 8080 drop`),
       fix: gone("fw"),
     },
     {
       name: "nftables: only new connections from outside are dropped",
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       ask: fromClient,
       inject: table(
         "fw",
@@ -175,7 +175,7 @@ function hookFaults({ node, fromClient, fromPod, fromHost, pod, table, gone, met
     },
     {
       name: "nftables: a node port is closed before it is translated",
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       ask: { from: "client1", to: node.address, port: node.port },
       inject: nft(
         `add table ip fw; add chain ip fw pre { type filter hook prerouting priority -150; }; add rule ip fw pre tcp dport 30000-32767 drop`,
@@ -190,7 +190,7 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables, toPods }:
     {
       name: "firewalld rejects what is forwarded",
       backends: FORWARDED,
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       ask: fromClient,
       names: "firewalld",
       inject: nft(
@@ -201,43 +201,43 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables, toPods }:
     {
       name: "Docker's policy: FORWARD drops",
       backends: FORWARDED,
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       ask: fromPod,
       inject: "iptables-nft -P FORWARD DROP",
       fix: "iptables-nft -P FORWARD ACCEPT",
     },
     {
       name: "iptables: a REJECT for the pods",
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       names: `(-A ${toPods} -d 10.1.0.0/16`,
       ask: fromPod,
-      connections: "mended instead",
+      connections: "repaired instead",
       ...iptables(`-I ${toPods} -d 10.1.0.0/16 -j REJECT`),
     },
     {
       name: "iptables (legacy): a rule that drops",
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       ask: fromPod,
       ...iptables(`-I ${toPods} -p tcp --dport 8080 -j DROP`, "iptables-legacy"),
     },
     {
       name: "iptables (legacy): FORWARD's policy",
       backends: FORWARDED,
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       ask: fromClient,
       inject: "iptables-legacy -P FORWARD DROP",
       fix: "iptables-legacy -P FORWARD ACCEPT",
     },
     {
       name: "iptables: the raw table drops",
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       ask: fromClient,
       ...iptables("-t raw -I PREROUTING -s 203.0.113.0/24 -j DROP"),
     },
     {
       name: "ufw: routed packets are dropped",
       backends: FORWARDED,
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       ask: fromPod,
       names: "ufw",
       inject:
@@ -247,7 +247,7 @@ function firewallFaults({ fromClient, fromPod, client, gone, iptables, toPods }:
     {
       name: "fail2ban has banned the client",
       backends: FORWARDED,
-      culprits: ["foreign_drop"],
+      culprits: ["external_drop"],
       ask: fromClient,
       names: "fail2ban",
       inject: `iptables-nft -N f2b-web; iptables-nft -A f2b-web -s ${client}/32 -j REJECT; iptables-nft -A f2b-web -j RETURN; iptables-nft -I FORWARD -p tcp -m multiport --dports 80,443,8080 -j f2b-web`,
@@ -291,7 +291,7 @@ function translationFaults({ external, fromClient, fromPod, gone, iptables }: Gr
     {
       name: "another program translates first (nftables)",
       backends: ["nft", "iptables"],
-      culprits: ["foreign_translation"],
+      culprits: ["external_translation"],
       ask: fromClient,
       inject: nft(
         `add table ip other; add chain ip other pre { type nat hook prerouting priority -110; }; add rule ip other pre ip daddr ${external.address} tcp dport 80 dnat to 172.18.0.1:22`,
@@ -301,7 +301,7 @@ function translationFaults({ external, fromClient, fromPod, gone, iptables }: Gr
     {
       name: "another program redirects first (iptables)",
       backends: ["iptables", "ipvs", "userspace"],
-      culprits: ["foreign_translation"],
+      culprits: ["external_translation"],
       ask: fromClient,
       ...iptables(`-t nat -I PREROUTING -d ${external.address}/32 -p tcp --dport 80 -j REDIRECT --to-ports 3128`),
     },

@@ -108,7 +108,7 @@ function harmlessFaults({ here, nodePort, target, pod }: Ground): readonly Fault
 }
 
 function dropFaults({ here, nodePort, target, pod }: Ground): readonly Fault[] {
-  const dropped = { culprits: ["foreign_drop"], connections: "mended" } as const;
+  const dropped = { culprits: ["external_drop"], connections: "repaired" } as const;
   const fromPod = { from: "pod-1-2", ...here };
   const fromClient = { from: "client1", ...nodePort };
   return [
@@ -176,9 +176,9 @@ function elsewhereFaults({ here }: Ground): readonly Fault[] {
     },
     {
       name: "userspace: another program redirects the Service's address",
-      culprits: ["foreign_translation"],
+      culprits: ["external_translation"],
       names: "sends what is for the proxy's process elsewhere",
-      connections: "mended",
+      connections: "repaired",
       ask,
       inject: `iptables-nft -t nat -A PREROUTING -d ${here.to}/32 -p tcp --dport ${here.port} -j REDIRECT --to-ports 3128`,
       fix: "iptables-nft -t nat -F PREROUTING",
@@ -186,7 +186,7 @@ function elsewhereFaults({ here }: Ground): readonly Fault[] {
     {
       name: "userspace: a routing rule sends what goes to the endpoint nowhere",
       culprits: ["no_route"],
-      connections: "mended",
+      connections: "repaired",
       ask,
       inject: "ip rule add to 10.1.1.0/24 prohibit pref 50",
       fix: "ip rule del pref 50 2>/dev/null || true",

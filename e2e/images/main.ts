@@ -7,8 +7,8 @@ import { oneOf, runCommand } from "@turnout/house/command-line";
 import { buildImage, RECIPES } from "@turnout/house/images";
 import { CLEANUP, MANIFESTS, readManifests, RENDERED, VARIANTS } from "@turnout/house/manifests";
 import { createNodeStage } from "./node-stage.ts";
-import { Runner } from "./play.ts";
-import type { Unpacked } from "./play.ts";
+import { Runner } from "./run-image.ts";
+import type { Unpacked } from "./run-image.ts";
 import type { Pod } from "./pod.ts";
 import { unpackImage } from "./unpack.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { runCommand } from "@turnout/house/command-line";
 import { kubectlFor } from "../cluster/kubectl.ts";
-import { runAndReport } from "../cluster/play.ts";
+import { runAndReport } from "../cluster/run-suite.ts";
 import { buildPrograms, foldersOf, programAt, SUITE_PROGRAMS, suiteProgramsAt } from "../cluster/programs.ts";
 import { deployTurnout, packTurnout } from "../cluster/turnout.ts";
 import { createKindCluster, removeKindCluster, requireKind } from "./cluster.ts";

@@ -2,7 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { loadTargets, readCorpus } from "./corpus.ts";
 import { Coverage } from "./coverage.ts";
 import { Heartbeat } from "./heartbeat.ts";
-import { Runner } from "./player.ts";
+import { Runner } from "./runner.ts";
 import { Random } from "./random.ts";
 
 /** What a worker is started with. */

@@ -10,7 +10,7 @@ const FAILED = "failed";
 /**
  * Write beside each rule of the rulebook how it fares, and where it can be tried. Pure.
  * @param html the page, in which each rule is an element with its number as id
- * @param played rules that the playground has an example of
+ * @param ran rules that the playground has an example of
  */
 export function withRuleStatus(html: string, status: RuleStatus, ran: ReadonlySet<string>): string {
   return html.replace(/<li id="(r-\d+)" class="rule-item">([\s\S]*?)<\/li>/g, (_whole, id: string, inner: string) => {

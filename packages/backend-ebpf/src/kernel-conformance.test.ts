@@ -5,7 +5,7 @@ import { buildBpf } from "@turnout/house/bpf";
 import { needs } from "@turnout/house/needs";
 import { someOf } from "@turnout/house/some-of";
 import { beforeAll, describe, expect, it } from "vitest";
-import type { RunResult } from "./test-support/kernel/played.ts";
+import type { RunResult } from "./test-support/kernel/run-result.ts";
 import { MISTAKES, withMistake } from "./test-support/mistakes.ts";
 import { PACKET_MISTAKES } from "./test-support/packet-mistakes.ts";
 import { onStage } from "./test-support/stage.ts";

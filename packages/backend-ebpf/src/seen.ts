@@ -10,8 +10,8 @@ import type { EbpfObject } from "./objects.ts";
 import { readLook } from "./observe.ts";
 import type { PacketHost } from "./packet-host.ts";
 import type { PinnedMaps } from "./pinned-maps.ts";
-import { explainFingerprints, touchedParts } from "./signs.ts";
-import type { TouchedParts } from "./signs.ts";
+import { explainFingerprints, touchedParts } from "./fingerprints.ts";
+import type { TouchedParts } from "./fingerprints.ts";
 import type { Watches } from "./watches.ts";
 
 /** Kinds of what is pinned beside maps. */

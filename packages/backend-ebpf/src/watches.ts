@@ -6,8 +6,8 @@ import { isInMap } from "./elements.ts";
 import type { WrittenMap } from "./elements.ts";
 import type { Step } from "./plan.ts";
 import type { PinnedMaps } from "./pinned-maps.ts";
-import { readPins, readPlaces, readSizes, touchedParts } from "./signs.ts";
-import type { FingerprintSources } from "./signs.ts";
+import { readPins, readPlaces, readSizes, touchedParts } from "./fingerprints.ts";
+import type { FingerprintSources } from "./fingerprints.ts";
 import type { EbpfWorld } from "./world.ts";
 
 /** Looking takes this share of a core at most: at sizes and pins two tenths of a millisecond, at places a file for each program. */

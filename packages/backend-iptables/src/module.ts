@@ -21,7 +21,7 @@ import type { IptablesLookup } from "@turnout/host/iptables";
 import { placeOf } from "@turnout/host/iptables/text";
 import type { TableName } from "@turnout/host/iptables/text";
 import { Applier } from "./apply.ts";
-import { besidesThese } from "./besides.ts";
+import { otherRulesThan } from "./other-rules.ts";
 import { canCount, COUNTERS, counterMetrics } from "./counters.ts";
 import { describeObject } from "./describe.ts";
 import { ROUTE_LOCALNET } from "./layout.ts";
@@ -31,7 +31,7 @@ import type { IptablesObject } from "./objects.ts";
 import { answersOnLoopback, parseSaved } from "./observe.ts";
 import { IPTABLES_OPTIONS, parseIptablesOptions } from "./options.ts";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
-import { iptablesMetrics } from "./numbers.ts";
+import { iptablesMetrics } from "./metrics.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import type { Step } from "./plan.ts";
 import { probeIptables } from "./probe.ts";
@@ -151,8 +151,8 @@ class IptablesBackend implements Backend<IptablesFacts, IptablesObject, Step> {
       found.set(`sysctl ${ROUTE_LOCALNET}`, { kind: "sysctl", key: ROUTE_LOCALNET, value });
     }
     const ids = new Set(objects.map(objectId));
-    const isBesides = besidesThese(objects);
-    return new Map([...found].filter(([id, object]) => ids.has(id) || isBesides(object)));
+    const isOther = otherRulesThan(objects);
+    return new Map([...found].filter(([id, object]) => ids.has(id) || isOther(object)));
   }
 
   isWayIn({ kind, key }: IptablesObject, device: string): boolean {

@@ -35,7 +35,7 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
   const isReported = (await tool.choice(signal)).variant === "nft";
   const inbox = new Inbox<News>(world.clock, signal);
   if (isReported) inbox.follow(world.netlink.watchNft(signal), (event) => ({ is: "commit", event }));
-  else inbox.follow(options.fingerprints.follow(signal), (changes) => ({ is: "signs", changes }));
+  else inbox.follow(options.fingerprints.follow(signal), (changes) => ({ is: "fingerprints", changes }));
   inbox.follow(world.netlink.watchAddresses(signal), () => ({ is: "addresses" }));
   echoes.start();
   const isMissed = isReported && (await hasMissed(options, signal));
@@ -44,7 +44,7 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
   for (;;) {
     const news = await inbox.next();
     if (news === "end" || news === "due") return;
-    if (news.is === "signs") {
+    if (news.is === "fingerprints") {
       yield await tableDrift(news.changes, options, signal);
     } else if (news.is === "addresses") {
       yield { kind: "facts", facts: await readFacts(world, signal) };
@@ -58,7 +58,7 @@ export async function* watchHost(options: WatchOptions, signal: AbortSignal): As
 /** What there is to hear of. */
 type News =
   | { readonly is: "commit"; readonly event: NftEvent }
-  | { readonly is: "signs"; readonly changes: FingerprintChanges }
+  | { readonly is: "fingerprints"; readonly changes: FingerprintChanges }
   | { readonly is: "addresses" };
 
 /** What somebody did to tables of the legacy variant, which others change, too. */

@@ -37,7 +37,7 @@ import type { Step } from "./plan.ts";
 import { probeIpvs } from "./probe.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
-import { BoundCount } from "./signs.ts";
+import { BoundCount } from "./fingerprints.ts";
 import { watchHost } from "./watch.ts";
 import { Watches } from "./watches.ts";
 import { createIpvsWorld } from "./world.ts";

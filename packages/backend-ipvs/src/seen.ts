@@ -10,7 +10,7 @@ import type { IpvsObject } from "./objects.ts";
 import { readLook } from "./observe.ts";
 import { virtualOf } from "./plan.ts";
 import { setNameOf } from "./sets.ts";
-import type { Touched } from "./signs.ts";
+import type { Touched } from "./fingerprints.ts";
 import type { Watches } from "./watches.ts";
 
 /** What seeing takes. */

@@ -4,7 +4,7 @@ import { rawService, rawSlice } from "@turnout/core/testing";
 import type { RawObject } from "@turnout/core/testing";
 import { DEVICE } from "./names.ts";
 import type { IpvsFacts } from "./options.ts";
-import { tablesTouched } from "./signs.ts";
+import { tablesTouched } from "./fingerprints.ts";
 import { cart, Proxy } from "./test-support/proxy.ts";
 import { createFakeHost } from "./testing/index.ts";
 import type { IpvsFakeHost } from "./testing/index.ts";

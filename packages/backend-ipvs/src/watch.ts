@@ -6,8 +6,8 @@ import type { IpvsFacts } from "./options.ts";
 import { readFacts } from "./probe.ts";
 import { seeTouched } from "./seen.ts";
 import type { Sight } from "./seen.ts";
-import { explainFingerprints, tablesTouched, touchedBy } from "./signs.ts";
-import type { BoundCount } from "./signs.ts";
+import { explainFingerprints, tablesTouched, touchedBy } from "./fingerprints.ts";
+import type { BoundCount } from "./fingerprints.ts";
 import type { Watches } from "./watches.ts";
 
 /** What watching needs. */

@@ -1,8 +1,8 @@
 import { FingerprintWatch } from "@turnout/host";
 import type { FingerprintChanges, Fingerprints } from "@turnout/host";
 import type { Step } from "./plan.ts";
-import { contentsOf, filledSets, readContents, readServers, readSets, setFingerprint, touchedBy, writtenContents } from "./signs.ts";
-import type { FingerprintSources } from "./signs.ts";
+import { contentsOf, filledSets, readContents, readServers, readSets, setFingerprint, touchedBy, writtenContents } from "./fingerprints.ts";
+import type { FingerprintSources } from "./fingerprints.ts";
 import type { IpvsWorld } from "./world.ts";
 
 /** Looking takes these shares of a core at most, in each family. */

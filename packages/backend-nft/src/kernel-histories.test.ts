@@ -16,7 +16,7 @@ import { linesOf, parseListed } from "./test-support/kernel-histories-listing.ts
 import type { Listed } from "./test-support/kernel-histories-listing.ts";
 import { nftModule } from "./module.ts";
 import { TABLE } from "./names.ts";
-import { EXTERNAL_RULESET } from "./testing/foreign-ruleset.ts";
+import { EXTERNAL_RULESET } from "./testing/external-ruleset.ts";
 import { openProxy } from "./test-support/test-proxy.ts";
 
 /** Random changes; set TURNOUT_KERNEL_STEPS for more, and TURNOUT_HISTORY_SEED to begin elsewhere: `history 17` is seed 17, 50 steps. */

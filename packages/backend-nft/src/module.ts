@@ -22,7 +22,7 @@ import { describeObject } from "./describe.ts";
 import { findLeftovers } from "./leftovers.ts";
 import { lookupObjects } from "./lookup.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
-import { LOOPBACK_QUESTION, loopbackMetrics, nftMetrics } from "./numbers.ts";
+import { LOOPBACK_QUESTION, loopbackMetrics, nftMetrics } from "./metrics.ts";
 import type { NftObject } from "./objects.ts";
 import { TableObjects } from "./observe.ts";
 import { NFT_OPTIONS, parseNftOptions } from "./options.ts";

@@ -8,7 +8,7 @@ import { mayOwnAddresses, probeUserspace } from "./facts.ts";
 import type { UserspaceObject } from "./objects.ts";
 import { USERSPACE_OPTIONS, parseUserspaceOptions } from "./options.ts";
 import type { UserspaceOptions } from "./options.ts";
-import { numbersOf } from "./numbers.ts";
+import { numbersOf } from "./metrics.ts";
 import { OWN_DEVICE } from "./objects.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import type { Step } from "./plan.ts";

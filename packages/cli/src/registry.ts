@@ -2,7 +2,7 @@ import { parseModule, probeModule, ProxyError, withWorldOf, type BackendModule, 
 import type { OptionKinds, Rights } from "@turnout/core/backend";
 import type { CreateFakeHost } from "@turnout/conformance";
 import { findRules, reasonsOf } from "./found-backend.ts";
-import { importExternal, isPackageDirectory, isPath } from "./foreign-module.ts";
+import { importExternal, isPackageDirectory, isPath } from "./external-module.ts";
 
 /** A backend that comes with turnout. */
 export interface KnownBackend {

@@ -3,6 +3,7 @@ import { text } from "node:stream/consumers";
 import { parseBindAddress, type BindAddress } from "@turnout/client/daemon";
 import { ProxyError } from "@turnout/core";
 import type { Command } from "commander";
+import { withPresentNames } from "./output-json.ts";
 
 /** Where a proxy serves metrics that was not told otherwise, and where with an IPv6 --bind-address. */
 const DEFAULTS: readonly BindAddress[] = [
@@ -111,7 +112,7 @@ async function ask(place: BindAddress, path: string, signal: AbortSignal, waitMs
 
 function parsed(body: string, object: string): unknown {
   try {
-    return JSON.parse(body) as unknown;
+    return JSON.parse(body, withPresentNames) as unknown;
   } catch (cause) {
     throw new ProxyError("not_found", "what answers there is no Turnout", { object, cause });
   }

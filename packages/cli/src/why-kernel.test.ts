@@ -104,7 +104,7 @@ describe("the why of the page", needs("root", "netns", "nft>=1.0.1", "ip", "ipta
     expect(page).toMatch(
       /\n\ncould NOT be read by the proxy: foreign rules \(iptables-legacy\): [^]*\nto ask with all rights, as root on node node1:\n {2}turnout why 10\.1\.1\.9 10\.96\.0\.10:80\n\n {2}1 /,
     );
-    expect(page).not.toContain("foreign_drop");
+    expect(page).not.toContain("external_drop");
     expect(command).toContain("culprit: iptables-legacy table filter, chain FORWARD, drops the packet");
     expect(ofPage).toBe(ofCommand);
     expect(ofPage).toMatch(/^TCP from \S+ to 10\.96\.0\.10:80\/TCP, as node node1 sees it \(nft\)$/m);

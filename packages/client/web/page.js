@@ -52,7 +52,7 @@ function showStatus(status) {
   const from = source === undefined ? "" : `, source ${source}`;
   at("about").textContent = `${version}, backend ${backend}${from}; running for ${age(nowMs - status.startedMs)}; ${clock(nowMs)} UTC`;
   at("families").replaceChildren(...families.map((family) => familyRow(family, nowMs)));
-  at("troubles").replaceChildren(...problemsOf(status));
+  at("problems").replaceChildren(...problemsOf(status));
   showCounted(families);
 }
 

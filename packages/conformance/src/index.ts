@@ -4,18 +4,18 @@
  *
  * @packageDocumentation
  */
-export * from "./play/fake-host.ts";
-export { FaultSwitches } from "./play/fault-switches.ts";
+export * from "./runner/fake-host.ts";
+export { FaultSwitches } from "./runner/fault-switches.ts";
 export * from "./checks/finding.ts";
 export type { Checkpoint } from "./checks/findings.ts";
-export * from "./play/scenario.ts";
-export * from "./play/short.ts";
-export * from "./play/stage.ts";
-export * from "./play/words.ts";
+export * from "./runner/scenario.ts";
+export * from "./runner/short.ts";
+export * from "./runner/stage.ts";
+export * from "./runner/words.ts";
 export * from "./checks/check.ts";
 export { referenceBackend } from "./reference/reference-backend.ts";
 export { createReferenceHost } from "./reference/reference-host.ts";
-export type { Subject } from "./play/subject.ts";
+export type { Subject } from "./runner/subject.ts";
 export * from "./scenarios/index.ts";
 export { BREAKAGES, catchBreakage } from "./breakages/breakages.ts";
 export type { Breakage } from "./breakages/breakages.ts";
@@ -23,7 +23,7 @@ export { describeBackend } from "./describe/describe-backend.ts";
 export type { DescribeOptions } from "./describe/describe-backend.ts";
 export * from "./histories/histories.ts";
 export type { HistoryOptions } from "./histories/history-options.ts";
-export { packetOf, probeText, targetsOf } from "./play/probe-packet.ts";
-export type { PacketTarget } from "./play/probe-packet.ts";
+export { packetOf, probeText, targetsOf } from "./runner/probe-packet.ts";
+export type { PacketTarget } from "./runner/probe-packet.ts";
 export { isReference } from "./checks/scenario-run.ts";
 export * from "./oracle/index.ts";

@@ -6,7 +6,7 @@ import { checkScenarios, SCENARIOS } from "@turnout/conformance";
 import { ebpfModule } from "../module.ts";
 import { KernelHost } from "./kernel/kernel-host.ts";
 import { KernelStages } from "./kernel/kernel-stages.ts";
-import type { RunResult } from "./kernel/played.ts";
+import type { RunResult } from "./kernel/run-result.ts";
 
 const [, , which = "", cgroup = "", objectFile = ""] = process.argv;
 

@@ -3,7 +3,7 @@ import type { FakeHost, Fault, Flow, HostAddress, Packet, Trace } from "@turnout
 import { TestClock } from "@turnout/core/testing";
 import { createFakeLog, rememberFlow } from "@turnout/host/testing";
 import type { EbpfWorld } from "../world.ts";
-import { addExternalThings } from "./foreign-things.ts";
+import { addExternalThings } from "./external-things.ts";
 import { followPacket } from "./follow-packet.ts";
 import type { PacketWay } from "./follow-packet.ts";
 import { linesOf } from "./inventory.ts";

@@ -8,7 +8,7 @@ import type { FakeNetlink } from "@turnout/host/testing";
 import { FakeNft } from "@turnout/host/testing/nft";
 import type { NftResult, FollowOptions } from "@turnout/host/testing/nft";
 import { TABLE } from "../names.ts";
-import { EXTERNAL_RULESET } from "./foreign-ruleset.ts";
+import { EXTERNAL_RULESET } from "./external-ruleset.ts";
 import { linesOf } from "./inventory.ts";
 import { tamperWith } from "./tamper.ts";
 

@@ -14,7 +14,7 @@ import { nftModule } from "../module.ts";
 import { digest } from "../names.ts";
 import { createTestNamespace } from "../test-support/namespace.ts";
 import type { TestNamespace } from "../test-support/namespace.ts";
-import { EXTERNAL_RULESET } from "./foreign-ruleset.ts";
+import { EXTERNAL_RULESET } from "./external-ruleset.ts";
 import { createFakeHost } from "./index.ts";
 import { contentOf, differenceOf } from "../test-support/listed-content.ts";
 

@@ -9,7 +9,7 @@ import { NftSession } from "@turnout/host/nft";
 import { createFakeLog } from "@turnout/host/testing";
 import { createTestNamespace } from "../test-support/namespace.ts";
 import type { TestNamespace } from "../test-support/namespace.ts";
-import { EXTERNAL_RULESET } from "./foreign-ruleset.ts";
+import { EXTERNAL_RULESET } from "./external-ruleset.ts";
 import { createFakeHost } from "./index.ts";
 import type { NftFakeHost } from "./index.ts";
 import { contentOf, differenceOf } from "../test-support/listed-content.ts";

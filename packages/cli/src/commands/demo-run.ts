@@ -3,7 +3,7 @@ import { probeHost } from "@turnout/host";
 import { runDemoOf, type DemoRun } from "../demo/demo.ts";
 import { hintsText } from "../demo/hints.ts";
 import { holderVoice, runInHolder } from "../demo/holder.ts";
-import { runLoopbackDemo } from "../demo/loopback/play.ts";
+import { runLoopbackDemo } from "../demo/loopback/run.ts";
 import { loopbackReport } from "../demo/loopback/report.ts";
 import { cleanKept, listenForClean, refuseSecond } from "../demo/kept.ts";
 import { painter, reportText, wantsColors } from "../demo/report-text.ts";

@@ -1,5 +1,6 @@
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
+import { outputJson } from "../output-json.ts";
 import { addLogOptions, collect, OPTION_HELP } from "../options.ts";
 import { addAddress } from "../running-proxy.ts";
 import { BACKEND_HELP, EXAMPLE_BACKEND } from "../registry.ts";
@@ -27,7 +28,7 @@ export function addDoctor(program: Command, env: Environment, onFault: () => voi
     // What looks at a host is large, and a proxy that runs has no use for it.
     const [{ diagnoseHost }, { diagnosisText }] = await Promise.all([import("./doctor-run.ts"), import("./doctor-report.ts")]);
     const diagnosis = await diagnoseHost(options, env);
-    env.out(options.output === "json" ? `${JSON.stringify(diagnosis, undefined, 2)}\n` : diagnosisText(diagnosis));
+    env.out(options.output === "json" ? outputJson(diagnosis, 2) : diagnosisText(diagnosis));
     if (diagnosis.findings.some(({ severity }) => severity === "fault")) onFault();
   });
 }

@@ -1,6 +1,7 @@
 import { ProxyError } from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
+import { outputJson } from "../output-json.ts";
 import { addVerbose, quietLogFor, type CommonOptions } from "../options.ts";
 import { addAddress, askProxy, type RunningProxyOptions } from "../running-proxy.ts";
 import { timeText } from "../status/ages.ts";
@@ -51,7 +52,7 @@ async function ask(options: StatusOptions, { signal }: Environment): Promise<Sta
 }
 
 function shown(status: Status, { output }: StatusOptions): string {
-  return output === "json" ? `${JSON.stringify(status, undefined, 2)}\n` : statusText(status);
+  return output === "json" ? outputJson(status, 2) : statusText(status);
 }
 
 /** Show it each second until stopped; a proxy that doesn't answer is waited for: it may be restarted just now. */
@@ -73,7 +74,7 @@ async function watch(options: StatusOptions, env: Environment): Promise<void> {
 /** Returns the line that was shown last. */
 function show(answer: Status | ProxyError, options: StatusOptions, env: Environment, before: string): string {
   if (options.output === "json") {
-    if (!ProxyError.is(answer)) env.out(`${JSON.stringify(answer)}\n`);
+    if (!ProxyError.is(answer)) env.out(outputJson(answer));
     return before;
   }
   if (env.isOutputTerminal) {

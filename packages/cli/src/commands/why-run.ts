@@ -8,7 +8,7 @@ import { NodeStateSource } from "../node-state.ts";
 import { apiTls, configFor, quietLogFor, timeoutMs, type CommonOptions } from "../options.ts";
 import { chooseBackend, rulePlaces } from "../registry.ts";
 import { askProxy, type RunningProxyOptions } from "../running-proxy.ts";
-import { standaloneCommand, type AskedWords } from "../why/alone-command.ts";
+import { standaloneCommand, type AskedWords } from "../why/standalone-command.ts";
 import { externalTables, surveyHost } from "../why/host-survey.ts";
 import { probeEndpoints, withProbe } from "../why/probe.ts";
 import { demandSource, withProxyFlags } from "../why/proxy-flags.ts";

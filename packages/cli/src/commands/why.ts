@@ -1,6 +1,7 @@
 import { answerText } from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
+import { outputJson } from "../output-json.ts";
 import { addBackendOptions, addConfigFlags, addLogOptions, addRuleOptions, addSourceOptions, addTimeout } from "../options.ts";
 import { EXAMPLE_BACKEND } from "../registry.ts";
 import { addAddress } from "../running-proxy.ts";
@@ -43,7 +44,7 @@ export function addWhy(program: Command, env: Environment, onCulprit: () => void
     // What looks at a host is large, and a proxy that runs has no use for it until it is asked.
     const { answerWhy } = await import("./why-run.ts");
     const answer = await answerWhy(command, [from, to], options, env);
-    env.out(options.output === "json" ? `${JSON.stringify(answer, undefined, 2)}\n` : answerText(answer));
+    env.out(options.output === "json" ? outputJson(answer, 2) : answerText(answer));
     // What could not be looked at may be what is wrong.
     if (answer.causes.length > 0 || answer.unseen.length > 0) onCulprit();
   });

@@ -1,6 +1,6 @@
 import type { BackendModule, Rule, ServicePort } from "@turnout/core";
-import { breakDestinations, BROKEN_APPLIERS } from "./broken-hands.ts";
-import { delegate, withBackend, withHost } from "../play/changed-subject.ts";
+import { breakDestinations, BROKEN_APPLIERS } from "./broken-writers.ts";
+import { delegate, withBackend, withHost } from "../runner/changed-subject.ts";
 import { indexesOf, withNode, withoutEmptyPools, withRows, withRules } from "./broken-backend.ts";
 import type { Defect } from "./broken-backend.ts";
 import { BROKEN_COUNTS } from "./broken-counts.ts";
@@ -11,11 +11,11 @@ import { BROKEN_RECOVERY } from "./broken-recovery.ts";
 import { BROKEN_TURNS } from "./broken-turns.ts";
 import { BROKEN_WATCHES } from "./broken-watches.ts";
 import { checkBackend, checkScenarios } from "../checks/check.ts";
-import type { CreateFakeHost, OptionalMember } from "../play/fake-host.ts";
+import type { CreateFakeHost, OptionalMember } from "../runner/fake-host.ts";
 import type { ConformanceReport, Finding, FindingKind } from "../checks/finding.ts";
 import { checkHistories } from "../histories/histories.ts";
-import type { Scenario } from "../play/scenario.ts";
-import type { Subject } from "../play/subject.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import type { Subject } from "../runner/subject.ts";
 
 /** A deliberate defect, for any backend: the kit must catch each. */
 export interface Breakage {

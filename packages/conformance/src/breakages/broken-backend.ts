@@ -1,8 +1,8 @@
 import type { Context, Destination, Rule, ServicePort } from "@turnout/core";
 import type { FindingKind } from "../checks/finding.ts";
-import { withBackend } from "../play/changed-subject.ts";
-import type { OptionalMember } from "../play/fake-host.ts";
-import type { Subject } from "../play/subject.ts";
+import { withBackend } from "../runner/changed-subject.ts";
+import type { OptionalMember } from "../runner/fake-host.ts";
+import type { Subject } from "../runner/subject.ts";
 
 /**
  * Defect of a backend or its host: what it offends against (rules, or a duty of the contract), how it comes about, as what it is found (default

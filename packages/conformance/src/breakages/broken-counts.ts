@@ -1,7 +1,7 @@
 import type { Counts } from "@turnout/core";
-import { withBackend } from "../play/changed-subject.ts";
-import type { AnyBackend } from "../play/changed-subject.ts";
-import type { Subject } from "../play/subject.ts";
+import { withBackend } from "../runner/changed-subject.ts";
+import type { AnyBackend } from "../runner/changed-subject.ts";
+import type { Subject } from "../runner/subject.ts";
 import type { Defect } from "./broken-backend.ts";
 
 type Counting = NonNullable<AnyBackend["counts"]>;

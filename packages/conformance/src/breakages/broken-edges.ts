@@ -1,10 +1,10 @@
 import { objectId } from "@turnout/core";
 import type { KernelObject } from "@turnout/core";
-import type { Trace } from "../play/fake-host.ts";
-import { HOST_ADDRESSES, UPLINK } from "../play/stage.ts";
-import { putsOf, rememberDeltas, withBackend, withHost } from "../play/changed-subject.ts";
+import type { Trace } from "../runner/fake-host.ts";
+import { HOST_ADDRESSES, UPLINK } from "../runner/stage.ts";
+import { putsOf, rememberDeltas, withBackend, withHost } from "../runner/changed-subject.ts";
 import { withNode, withRows } from "./broken-backend.ts";
-import type { AnyBackend } from "../play/changed-subject.ts";
+import type { AnyBackend } from "../runner/changed-subject.ts";
 import type { Defect } from "./broken-backend.ts";
 import { clear } from "./broken-recovery.ts";
 

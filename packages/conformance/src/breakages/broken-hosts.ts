@@ -1,4 +1,4 @@
-import { withBackend, withHost } from "../play/changed-subject.ts";
+import { withBackend, withHost } from "../runner/changed-subject.ts";
 import type { Defect } from "./broken-backend.ts";
 
 const SHOWS_NOTHING = withHost(() => ({ own: () => [], external: () => [], tamper: () => undefined, setFault: () => undefined }));

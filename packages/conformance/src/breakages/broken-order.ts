@@ -1,6 +1,6 @@
-import { rememberDeltas, withBackend } from "../play/changed-subject.ts";
-import type { AnyBackend } from "../play/changed-subject.ts";
-import type { Subject } from "../play/subject.ts";
+import { rememberDeltas, withBackend } from "../runner/changed-subject.ts";
+import type { AnyBackend } from "../runner/changed-subject.ts";
+import type { Subject } from "../runner/subject.ts";
 
 /** Defects of those that end where they should and go there the wrong way. */
 export const BROKEN_ORDER: Readonly<Record<string, readonly [of: string, (subject: Subject) => Subject]>> = {

@@ -1,7 +1,7 @@
 import type { Clock, Delta, KernelObject } from "@turnout/core";
 import { cleanUpBackend, objectId, ProxyError } from "@turnout/core";
-import { rememberDeltas, withBackend } from "../play/changed-subject.ts";
-import type { AnyBackend } from "../play/changed-subject.ts";
+import { rememberDeltas, withBackend } from "../runner/changed-subject.ts";
+import type { AnyBackend } from "../runner/changed-subject.ts";
 import type { Defect } from "./broken-backend.ts";
 
 /** Defects of those that make others pay for trouble with one thing. */

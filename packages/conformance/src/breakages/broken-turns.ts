@@ -1,7 +1,7 @@
 import { objectId } from "@turnout/core";
 import type { Delta, KernelObject, Outcome, Turn, World } from "@turnout/core";
-import { rememberDeltas, withBackend } from "../play/changed-subject.ts";
-import type { AnyBackend } from "../play/changed-subject.ts";
+import { rememberDeltas, withBackend } from "../runner/changed-subject.ts";
+import type { AnyBackend } from "../runner/changed-subject.ts";
 import type { Defect } from "./broken-backend.ts";
 
 /** Defects of those that put things off. */

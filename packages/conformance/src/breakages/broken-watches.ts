@@ -1,7 +1,7 @@
 import { objectId, Waiters } from "@turnout/core";
 import type { HostEvent, KernelObject, LeftObjects } from "@turnout/core";
-import { putsOf, rememberDeltas, withBackend } from "../play/changed-subject.ts";
-import type { AnyBackend } from "../play/changed-subject.ts";
+import { putsOf, rememberDeltas, withBackend } from "../runner/changed-subject.ts";
+import type { AnyBackend } from "../runner/changed-subject.ts";
 import type { Defect } from "./broken-backend.ts";
 
 /** Defects of those that should tell what happens to the host, or look. */

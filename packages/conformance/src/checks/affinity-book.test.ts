@@ -5,8 +5,8 @@ import type { Packet } from "../oracle/packet.ts";
 import type { RawObject } from "@turnout/core/testing";
 import { AffinityBook } from "./affinity-book.ts";
 import { referenceBackend } from "../reference/reference-backend.ts";
-import { addressesOf, service, slices } from "../play/short.ts";
-import { HOST_ADDRESSES, STAGE_NODE, STAGE_OBJECTS, STAGE_SETTINGS } from "../play/stage.ts";
+import { addressesOf, service, slices } from "../runner/short.ts";
+import { HOST_ADDRESSES, STAGE_NODE, STAGE_OBJECTS, STAGE_SETTINGS } from "../runner/stage.ts";
 
 const PACKET: Packet = { family: "IPv4", protocol: "TCP", source: "203.0.113.1", destination: "10.96.0.1", port: 80, link: "eth0" };
 const [ONE, TWO] = ["10.1.1.1:8080", "10.1.2.1:8080"];

@@ -4,7 +4,7 @@ import type { BackendModule } from "@turnout/core";
 import { rulesAsked } from "./cells.ts";
 import { checkBackend } from "./check.ts";
 import type { Cell, ConformanceReport } from "./finding.ts";
-import { withBackend } from "../play/changed-subject.ts";
+import { withBackend } from "../runner/changed-subject.ts";
 import { referenceBackend } from "../reference/reference-backend.ts";
 import { createReferenceHost } from "../reference/reference-host.ts";
 import { SCENARIOS } from "../scenarios/index.ts";

@@ -1,7 +1,7 @@
 import type { Abilities, Capability, IPFamily, Protocol } from "@turnout/core";
 import { FAMILIES } from "@turnout/core";
 import type { Cell, Finding } from "./finding.ts";
-import type { Scenario } from "../play/scenario.ts";
+import type { Scenario } from "../runner/scenario.ts";
 
 /** Every protocol, in the order they are reported. */
 export const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { cleanUpBackend, FAMILIES } from "@turnout/core";
 import type { BackendModule, Plain } from "@turnout/core";
-import { withBackend } from "../play/changed-subject.ts";
+import { withBackend } from "../runner/changed-subject.ts";
 import { checkBackend } from "./check.ts";
-import type { CreateFakeHost } from "../play/fake-host.ts";
+import type { CreateFakeHost } from "../runner/fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";
 import { referenceBackend } from "../reference/reference-backend.ts";
 import { createReferenceHost } from "../reference/reference-host.ts";
 import type { ReferenceFacts, ReferenceObject, ReferenceStep, ReferenceWorld } from "../reference/reference-objects.ts";
-import type { Scenario } from "../play/scenario.ts";
-import { addressesOf, service, slices } from "../play/short.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import { addressesOf, service, slices } from "../runner/short.ts";
 
 const WEB = service("web", { number: 1, ways: ["externalIP"] });
 const BASIC: Scenario = {

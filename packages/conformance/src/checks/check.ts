@@ -1,20 +1,20 @@
 import { abilitiesOf, moduleFaults } from "@turnout/core";
 import type { Abilities, BackendModule, Plain } from "@turnout/core";
 import { Cells, partsOf, rulesAsked } from "./cells.ts";
-import type { CreateFakeHost } from "../play/fake-host.ts";
+import type { CreateFakeHost } from "../runner/fake-host.ts";
 import type { ConformanceReport } from "./finding.ts";
 import { Findings } from "./findings.ts";
 import type { FindingsOptions } from "./findings.ts";
 import { checkHost, isWholeHost } from "./host-checks.ts";
-import { Runner } from "../play/player.ts";
+import { Runner } from "../runner/runner.ts";
 import { checkRecovery } from "./recovery-checks.ts";
 import { checkTurns } from "./turn-checks.ts";
-import type { RunnerOptions } from "../play/player.ts";
+import type { RunnerOptions } from "../runner/runner.ts";
 import { createRandom } from "@turnout/core/testing";
-import type { Scenario } from "../play/scenario.ts";
+import type { Scenario } from "../runner/scenario.ts";
 import { ScenarioRun } from "./scenario-run.ts";
-import { STAGE_OBJECTS, STAGE_SETTINGS } from "../play/stage.ts";
-import type { Subject } from "../play/subject.ts";
+import { STAGE_OBJECTS, STAGE_SETTINGS } from "../runner/stage.ts";
+import type { Subject } from "../runner/subject.ts";
 
 /** How a backend is examined. */
 export interface CheckOptions extends FindingsOptions {

@@ -1,6 +1,6 @@
 import type { Counts } from "@turnout/core";
 import { describe, expect, it } from "vitest";
-import { withBackend } from "../play/changed-subject.ts";
+import { withBackend } from "../runner/changed-subject.ts";
 import { createReferenceHost } from "../reference/reference-host.ts";
 import { referenceBackend } from "../reference/reference-backend.ts";
 import { checkBackend } from "./check.ts";

@@ -1,9 +1,9 @@
 import type { CountName, Counts } from "@turnout/core";
 import type { Packet } from "../oracle/packet.ts";
-import type { FamilyProcess } from "../play/family-process.ts";
-import type { Runner } from "../play/player.ts";
-import { addressesOf, refs, service, SERVICE_PORT, slices } from "../play/short.ts";
-import { stagePeer } from "../play/stage.ts";
+import type { FamilyProcess } from "../runner/family-process.ts";
+import type { Runner } from "../runner/runner.ts";
+import { addressesOf, refs, service, SERVICE_PORT, slices } from "../runner/short.ts";
+import { stagePeer } from "../runner/stage.ts";
 import type { Complain } from "./findings.ts";
 
 /** Connections to one Service, and others to a second. */

@@ -1,9 +1,9 @@
 import type { BackendModule } from "@turnout/core";
 import type { Findings } from "./findings.ts";
 import { differenceOf, syncAndNote } from "./health-checks.ts";
-import type { Runner } from "../play/player.ts";
-import { deltaText } from "../play/watched-backend.ts";
-import { whileTimePasses } from "../play/while-time-passes.ts";
+import type { Runner } from "../runner/runner.ts";
+import { deltaText } from "../runner/watched-backend.ts";
+import { whileTimePasses } from "../runner/while-time-passes.ts";
 
 /** Longer than anything lingers that only waits for packets under way. */
 const REST_MS = 10_000;

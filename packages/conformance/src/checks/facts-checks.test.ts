@@ -1,7 +1,7 @@
 import type { HostEvent } from "@turnout/core";
 import { describe, expect, it } from "vitest";
-import { withBackend } from "../play/changed-subject.ts";
-import type { AnyBackend } from "../play/changed-subject.ts";
+import { withBackend } from "../runner/changed-subject.ts";
+import type { AnyBackend } from "../runner/changed-subject.ts";
 import { referenceBackend } from "../reference/reference-backend.ts";
 import { createReferenceHost } from "../reference/reference-host.ts";
 import { checkBackend } from "./check.ts";

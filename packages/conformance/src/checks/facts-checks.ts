@@ -1,7 +1,7 @@
 import { isEqual } from "@turnout/core";
-import type { FamilyProcess } from "../play/family-process.ts";
-import type { Runner } from "../play/player.ts";
-import { HOST_ADDRESSES } from "../play/stage.ts";
+import type { FamilyProcess } from "../runner/family-process.ts";
+import type { Runner } from "../runner/runner.ts";
+import { HOST_ADDRESSES } from "../runner/stage.ts";
 import type { Complain } from "./findings.ts";
 import { WatchListener } from "./watch-listener.ts";
 

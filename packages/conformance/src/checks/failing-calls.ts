@@ -1,6 +1,6 @@
 import type { OracleWorld } from "../oracle/oracle-world.ts";
-import type { Fault } from "../play/fake-host.ts";
-import { refs } from "../play/short.ts";
+import type { Fault } from "../runner/fake-host.ts";
+import { refs } from "../runner/short.ts";
 import { LATER, nameOf, onTroubledHost } from "./recovery-run.ts";
 import type { RecoveryRun, RecoverySetting } from "./recovery-run.ts";
 

@@ -1,6 +1,6 @@
 import type { Findings } from "./findings.ts";
-import type { Runner } from "../play/player.ts";
-import { deltaText } from "../play/watched-backend.ts";
+import type { Runner } from "../runner/runner.ts";
+import { deltaText } from "../runner/watched-backend.ts";
 
 /** Sync every family; what fails is a finding. `isQuiet`: nothing has changed since the last sync, so nothing may be done. */
 export async function syncAndNote(runner: Runner, findings: Findings, what: "changes" | "again" | "restart" = "changes"): Promise<void> {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { BackendModule } from "@turnout/core";
-import { withHost } from "../play/changed-subject.ts";
+import { withHost } from "../runner/changed-subject.ts";
 import { checkBackend } from "./check.ts";
-import type { FakeHost } from "../play/fake-host.ts";
+import type { FakeHost } from "../runner/fake-host.ts";
 import { referenceBackend } from "../reference/reference-backend.ts";
 import { SCENARIOS } from "../scenarios/index.ts";
 import { createReferenceHost } from "../reference/reference-host.ts";

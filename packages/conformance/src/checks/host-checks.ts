@@ -1,14 +1,14 @@
 import type { Abilities, BackendModule, FlowFilter, IPFamily } from "@turnout/core";
 import { FAMILIES, isEqual } from "@turnout/core";
 import type { Packet } from "../oracle/packet.ts";
-import type { FakeHost, Fault, OptionalMember } from "../play/fake-host.ts";
+import type { FakeHost, Fault, OptionalMember } from "../runner/fake-host.ts";
 import { checkFacts } from "./facts-checks.ts";
 import type { Findings } from "./findings.ts";
-import { Runner } from "../play/player.ts";
-import type { RunnerOptions } from "../play/player.ts";
-import { addressesOf, service, SERVICE_PORT, slices } from "../play/short.ts";
-import { stagePeer, STAGE_OBJECTS } from "../play/stage.ts";
-import type { Subject } from "../play/subject.ts";
+import { Runner } from "../runner/runner.ts";
+import type { RunnerOptions } from "../runner/runner.ts";
+import { addressesOf, service, SERVICE_PORT, slices } from "../runner/short.ts";
+import { stagePeer, STAGE_OBJECTS } from "../runner/stage.ts";
+import type { Subject } from "../runner/subject.ts";
 import { checkCounts } from "./count-checks.ts";
 import { checkLeft } from "./left-checks.ts";
 import { checkWatch } from "./watch-checks.ts";
@@ -136,7 +136,7 @@ class HostCheck {
 
   /** See what a host shows while nothing fails. */
   async look(): Promise<void> {
-    if (this.#host.external().length === 0) this.#found("foreign() at the start", "something that isn't the backend's", "nothing");
+    if (this.#host.external().length === 0) this.#found("external() at the start", "something that isn't the backend's", "nothing");
     if (!(await this.#checkOwn())) return;
     await this.#checkFlows();
     this.#checkTamper();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Packet, Verdict } from "../oracle/packet.ts";
-import type { Trace } from "../play/fake-host.ts";
+import type { Trace } from "../runner/fake-host.ts";
 import { judgePacket } from "./judge.ts";
 import type { Question } from "./judge.ts";
 import { createRandom } from "@turnout/core/testing";

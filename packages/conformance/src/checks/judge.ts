@@ -1,11 +1,11 @@
 import { hostPort } from "@turnout/core";
 import type { Packet, Verdict } from "../oracle/packet.ts";
-import type { FakeHost, Trace } from "../play/fake-host.ts";
+import type { FakeHost, Trace } from "../runner/fake-host.ts";
 import type { Remembered } from "./affinity-book.ts";
 import { offendedBy, type Missed } from "./offended.ts";
-import { SERVER_PORT, STAGE_NODE } from "../play/stage.ts";
-import { formatWords, parseWords, seenAt, serverName } from "../play/words.ts";
-import type { Seen, SeenGroup } from "../play/words.ts";
+import { SERVER_PORT, STAGE_NODE } from "../runner/stage.ts";
+import { formatWords, parseWords, seenAt, serverName } from "../runner/words.ts";
+import type { Seen, SeenGroup } from "../runner/words.ts";
 
 /** Draws that are always made where a server is chosen. */
 const DRAWS_MIN = 24;

@@ -1,6 +1,6 @@
-import { failingObject } from "../play/failing-object.ts";
-import type { RunnerOptions } from "../play/player.ts";
-import { HOST_ADDRESSES } from "../play/stage.ts";
+import { failingObject } from "../runner/failing-object.ts";
+import type { RunnerOptions } from "../runner/runner.ts";
+import { HOST_ADDRESSES } from "../runner/stage.ts";
 import { LATER, nameOf, onTroubledHost, REST_MS, TROUBLED, WORKING } from "./recovery-run.ts";
 import type { RecoveryRun, RecoverySetting } from "./recovery-run.ts";
 

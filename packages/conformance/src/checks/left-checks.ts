@@ -1,7 +1,7 @@
 import { isEqual, objectId } from "@turnout/core";
 import type { KernelObject, LeftObjects } from "@turnout/core";
-import type { FamilyProcess } from "../play/family-process.ts";
-import type { Runner } from "../play/player.ts";
+import type { FamilyProcess } from "../runner/family-process.ts";
+import type { Runner } from "../runner/runner.ts";
 import type { Complain } from "./findings.ts";
 import { WatchListener } from "./watch-listener.ts";
 

@@ -1,6 +1,6 @@
-import type { Fault } from "../play/fake-host.ts";
-import type { RunnerOptions } from "../play/player.ts";
-import type { Subject } from "../play/subject.ts";
+import type { Fault } from "../runner/fake-host.ts";
+import type { RunnerOptions } from "../runner/runner.ts";
+import type { Subject } from "../runner/subject.ts";
 import { failEachCall, failEachReading } from "./failing-calls.ts";
 import type { Findings } from "./findings.ts";
 import { failForEver } from "./lasting-failure.ts";

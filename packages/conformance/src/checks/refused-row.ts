@@ -1,5 +1,5 @@
 import { FAMILIES } from "@turnout/core";
-import { addressesOf, refs } from "../play/short.ts";
+import { addressesOf, refs } from "../runner/short.ts";
 import { LATER, nameOf, objectsOf, TROUBLED, WORKING } from "./recovery-run.ts";
 import type { RecoveryRun } from "./recovery-run.ts";
 

@@ -12,11 +12,11 @@ import type { Findings } from "./findings.ts";
 import { checkExternal, checkRecognition, syncAndNote } from "./health-checks.ts";
 import { judgePacket } from "./judge.ts";
 import { offendedByFlow, offendedIn } from "./offended.ts";
-import { packetOf, probeText } from "../play/probe-packet.ts";
+import { packetOf, probeText } from "../runner/probe-packet.ts";
 import { REFERENCE_VARIANTS } from "../oracle/reference-variants.ts";
-import { STAGE_SETTINGS } from "../play/stage.ts";
-import type { Runner } from "../play/player.ts";
-import type { Probe, Scenario, Step } from "../play/scenario.ts";
+import { STAGE_SETTINGS } from "../runner/stage.ts";
+import type { Runner } from "../runner/runner.ts";
+import type { Probe, Scenario, Step } from "../runner/scenario.ts";
 import { UnderWay } from "./under-way.ts";
 import type { Applied, WatchedPacket } from "./under-way.ts";
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { objectId } from "@turnout/core";
 import type { Delta, KernelObject } from "@turnout/core";
-import { rememberDeltas, withBackend } from "../play/changed-subject.ts";
-import type { AnyBackend } from "../play/changed-subject.ts";
+import { rememberDeltas, withBackend } from "../runner/changed-subject.ts";
+import type { AnyBackend } from "../runner/changed-subject.ts";
 import { Findings } from "./findings.ts";
 import { referenceBackend } from "../reference/reference-backend.ts";
 import { createReferenceHost } from "../reference/reference-host.ts";
-import { STAGE_SETTINGS } from "../play/stage.ts";
+import { STAGE_SETTINGS } from "../runner/stage.ts";
 import { checkTurns } from "./turn-checks.ts";
 
 /** A backend that does one thing in each turn; it defers all it is told, and counts its turns. */

@@ -1,11 +1,11 @@
 import { checkEnd } from "./ending.ts";
 import type { Findings } from "./findings.ts";
 import { syncAndNote } from "./health-checks.ts";
-import { Runner } from "../play/player.ts";
-import type { RunnerOptions } from "../play/player.ts";
-import { refs, service, slices } from "../play/short.ts";
-import { STAGE_OBJECTS } from "../play/stage.ts";
-import type { Subject } from "../play/subject.ts";
+import { Runner } from "../runner/runner.ts";
+import type { RunnerOptions } from "../runner/runner.ts";
+import { refs, service, slices } from "../runner/short.ts";
+import { STAGE_OBJECTS } from "../runner/stage.ts";
+import type { Subject } from "../runner/subject.ts";
 
 const PLACE = { scenario: "turns that are over at once", rules: ["R-58"] };
 

@@ -1,7 +1,7 @@
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import type { Packet, Verdict } from "../oracle/packet.ts";
 import { verdictOf } from "../oracle/verdict-of.ts";
-import type { FakeHost, Trace } from "../play/fake-host.ts";
+import type { FakeHost, Trace } from "../runner/fake-host.ts";
 import type { Found } from "./findings.ts";
 import { offendedBy } from "./offended.ts";
 import { missedBy, together, wordsOfTrace, wordsOfVerdict } from "./judge.ts";

@@ -1,5 +1,5 @@
 import type { Drift } from "@turnout/core";
-import type { FamilyProcess } from "../play/family-process.ts";
+import type { FamilyProcess } from "../runner/family-process.ts";
 
 /** Listens to what a backend's watch tells, from its making on. */
 export class WatchListener {

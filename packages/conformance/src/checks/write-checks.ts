@@ -1,9 +1,9 @@
 import { FAMILIES } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
 import type { RawObject } from "@turnout/core/testing";
-import type { Runner } from "../play/player.ts";
-import { service, slices } from "../play/short.ts";
-import { SERVER_PORT } from "../play/stage.ts";
+import type { Runner } from "../runner/runner.ts";
+import { service, slices } from "../runner/short.ts";
+import { SERVER_PORT } from "../runner/stage.ts";
 import { differenceOf } from "./health-checks.ts";
 import type { Complain } from "./findings.ts";
 

@@ -2,7 +2,7 @@ import type { BackendModule } from "@turnout/core";
 import { describe, expect, it } from "vitest";
 import { BREAKAGES } from "../breakages/breakages.ts";
 import { checkBackend } from "../checks/check.ts";
-import type { FakeHost } from "../play/fake-host.ts";
+import type { FakeHost } from "../runner/fake-host.ts";
 import type { Breakage } from "../breakages/breakages.ts";
 import { referenceBackend } from "../reference/reference-backend.ts";
 import { createReferenceHost } from "../reference/reference-host.ts";

@@ -7,9 +7,9 @@ import type { CheckOptions } from "../checks/check.ts";
 import type { Finding } from "../checks/finding.ts";
 import { checkHistories } from "../histories/histories.ts";
 import { rulesAsked } from "../checks/cells.ts";
-import type { CreateFakeHost } from "../play/fake-host.ts";
-import type { Scenario } from "../play/scenario.ts";
-import type { Subject } from "../play/subject.ts";
+import type { CreateFakeHost } from "../runner/fake-host.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import type { Subject } from "../runner/subject.ts";
 import { SCENARIOS } from "../scenarios/index.ts";
 
 /** Registers one test. */

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { withHost } from "../play/changed-subject.ts";
+import { withHost } from "../runner/changed-subject.ts";
 import { checkHistories } from "./histories.ts";
 import { referenceBackend } from "../reference/reference-backend.ts";
 import { createReferenceHost } from "../reference/reference-host.ts";
 import { FAMILIES } from "@turnout/core";
 import { verdictOf } from "../oracle/verdict-of.ts";
-import { Runner } from "../play/player.ts";
+import { Runner } from "../runner/runner.ts";
 import { createRandom, pickOne } from "@turnout/core/testing";
 import { randomEvent, randomPacket, randomSettings } from "./random-objects.ts";
-import { STAGE_OBJECTS } from "../play/stage.ts";
-import type { Subject } from "../play/subject.ts";
+import { STAGE_OBJECTS } from "../runner/stage.ts";
+import type { Subject } from "../runner/subject.ts";
 
 /** The reference backend on hosts that say what is done to them. */
 function subjectWithLog(log: string[]): Subject {

@@ -1,5 +1,5 @@
 import type { BackendModule } from "@turnout/core";
-import type { CreateFakeHost } from "../play/fake-host.ts";
+import type { CreateFakeHost } from "../runner/fake-host.ts";
 import type { Finding } from "../checks/finding.ts";
 import { Findings } from "../checks/findings.ts";
 import type { HistoryOptions } from "./history-options.ts";

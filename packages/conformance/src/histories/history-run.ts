@@ -3,20 +3,20 @@ import { isFixed } from "../oracle/affinity-of.ts";
 import { flowFate } from "../oracle/flow-fate.ts";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import { verdictOf } from "../oracle/verdict-of.ts";
-import type { Fault } from "../play/fake-host.ts";
+import type { Fault } from "../runner/fake-host.ts";
 import type { Findings } from "../checks/findings.ts";
 import { differenceOf } from "../checks/health-checks.ts";
 import type { HistoryOptions } from "./history-options.ts";
 import { judgePacket } from "../checks/judge.ts";
 import { offendedByFlow } from "../checks/offended.ts";
-import { Runner } from "../play/player.ts";
-import type { RunnerOptions } from "../play/player.ts";
+import { Runner } from "../runner/runner.ts";
+import type { RunnerOptions } from "../runner/runner.ts";
 import { createRandom, pickOne } from "@turnout/core/testing";
 import { randomEvent, randomPacket, randomSettings, SERVERS } from "./random-objects.ts";
 import type { ClusterEvent } from "./random-objects.ts";
-import { placeNameOf, STAGE_NODE, STAGE_OBJECTS } from "../play/stage.ts";
-import type { Subject } from "../play/subject.ts";
-import { deltaText } from "../play/watched-backend.ts";
+import { placeNameOf, STAGE_NODE, STAGE_OBJECTS } from "../runner/stage.ts";
+import type { Subject } from "../runner/subject.ts";
+import { deltaText } from "../runner/watched-backend.ts";
 
 /** Longer than any wait after a failure, and than any affinity. */
 const REST_MS = 60_000;

@@ -4,12 +4,12 @@ import type { Packet } from "../oracle/packet.ts";
 import { pickOne, rawNode, rawServiceCIDR } from "@turnout/core/testing";
 import type { RawObject } from "@turnout/core/testing";
 import { PROTOCOLS } from "../checks/cells.ts";
-import { targetsOf } from "../play/probe-packet.ts";
-import type { PacketTarget } from "../play/probe-packet.ts";
-import type { ObjectRef } from "../play/scenario.ts";
-import { addressesOf, SERVICE_PORT, service, servicePorts, sliceRefs, slices } from "../play/short.ts";
-import type { EndpointOn } from "../play/short.ts";
-import { HOST_ADDRESSES, PLACES, STAGE_NODE, STAGE_OBJECTS, STAGE_RANGES, STAGE_SETTINGS } from "../play/stage.ts";
+import { targetsOf } from "../runner/probe-packet.ts";
+import type { PacketTarget } from "../runner/probe-packet.ts";
+import type { ObjectRef } from "../runner/scenario.ts";
+import { addressesOf, SERVICE_PORT, service, servicePorts, sliceRefs, slices } from "../runner/short.ts";
+import type { EndpointOn } from "../runner/short.ts";
+import { HOST_ADDRESSES, PLACES, STAGE_NODE, STAGE_OBJECTS, STAGE_RANGES, STAGE_SETTINGS } from "../runner/stage.ts";
 
 type Random = () => number;
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Packet } from "../oracle/packet.ts";
 import type { World } from "@turnout/core";
-import type { Trace } from "../play/fake-host.ts";
+import type { Trace } from "../runner/fake-host.ts";
 import { referenceBackend } from "./reference-backend.ts";
 import { createReferenceHost } from "./reference-host.ts";
 import type { ReferenceStep } from "./reference-objects.ts";

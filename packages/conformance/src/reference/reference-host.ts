@@ -2,8 +2,8 @@ import { FAMILIES, hostPort, objectId, ProxyError, Waiters } from "@turnout/core
 import type { Exec, ExecResult, FlowFilter, IPFamily, World } from "@turnout/core";
 import type { Flow, Packet } from "../oracle/packet.ts";
 import { pickOne, RecordingLog, TestClock } from "@turnout/core/testing";
-import type { FakeHost, Fault, HostAddress, Trace } from "../play/fake-host.ts";
-import { FaultSwitches } from "../play/fault-switches.ts";
+import type { FakeHost, Fault, HostAddress, Trace } from "../runner/fake-host.ts";
+import { FaultSwitches } from "../runner/fault-switches.ts";
 import type {
   ReferenceDestination,
   ReferenceEvent,
@@ -14,7 +14,7 @@ import type {
 } from "./reference-objects.ts";
 import { affinityRow, destinationKeyOf, traceReference } from "./reference-trace.ts";
 import type { ReferenceState } from "./reference-trace.ts";
-import { STAGE_ADDRESSES } from "../play/stage.ts";
+import { STAGE_ADDRESSES } from "../runner/stage.ts";
 
 /** Somebody else's words: there from the start, and never the backend's to touch. */
 const EXTERNAL: readonly string[] = ["IPv4 note of somebody else", "IPv6 note of somebody else"];

@@ -1,5 +1,5 @@
 import type { FlowFilter, IPFamily, KernelObject, LocalDetector, Rule, World } from "@turnout/core";
-import type { HostAddress } from "../play/fake-host.ts";
+import type { HostAddress } from "../runner/fake-host.ts";
 
 /** What reference touches beyond what every backend may touch; only a host in memory has it, so reference makes none. */
 export interface ReferenceWorld extends World {

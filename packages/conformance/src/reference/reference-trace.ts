@@ -3,7 +3,7 @@ import type { CIDR, Origin, Rule } from "@turnout/core";
 import type { Packet } from "../oracle/packet.ts";
 import { referenceKey } from "./reference-objects.ts";
 import type { ReferenceDestination, ReferenceNode } from "./reference-objects.ts";
-import type { Trace } from "../play/fake-host.ts";
+import type { Trace } from "../runner/fake-host.ts";
 
 /** What a packet meets on the reference backend. */
 export interface ReferenceState {

@@ -1,5 +1,5 @@
-import type { Scenario } from "../play/scenario.ts";
-import { addressesOf, refs, service, slices } from "../play/short.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import { addressesOf, refs, service, slices } from "../runner/short.ts";
 import { EVERY_CLIENT, asks, asksUnmasked, NODE1, nodePortOf } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;

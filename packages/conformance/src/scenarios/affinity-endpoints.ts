@@ -1,5 +1,5 @@
-import type { Scenario } from "../play/scenario.ts";
-import { slices } from "../play/short.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import { slices } from "../runner/short.ts";
 import { AFFINE } from "./affinity.ts";
 import { asks, EVERY_WAY } from "./probes.ts";
 

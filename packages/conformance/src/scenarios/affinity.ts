@@ -1,6 +1,6 @@
 import type { RawObject } from "@turnout/core/testing";
-import type { Scenario } from "../play/scenario.ts";
-import { service, servicePorts, slicePorts, slices } from "../play/short.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import { service, servicePorts, slicePorts, slices } from "../runner/short.ts";
 import { asks, asksUnmasked, EVERY_WAY, OUTSIDE_WAYS } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;

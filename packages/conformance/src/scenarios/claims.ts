@@ -1,6 +1,6 @@
 import type { RawObject } from "@turnout/core/testing";
-import type { Probe, Scenario } from "../play/scenario.ts";
-import { addressesOf, refs, service, servicePorts, slicePorts, slices } from "../play/short.ts";
+import type { Probe, Scenario } from "../runner/scenario.ts";
+import { addressesOf, refs, service, servicePorts, slicePorts, slices } from "../runner/short.ts";
 import { asks, asksUnmasked, NODE1 } from "./probes.ts";
 
 const OLD = "2024-01-01T00:00:00Z";

@@ -1,5 +1,5 @@
-import type { Scenario } from "../play/scenario.ts";
-import { addressesOf, refs, service, servicePorts, sliceRefs, slices } from "../play/short.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import { addressesOf, refs, service, servicePorts, sliceRefs, slices } from "../runner/short.ts";
 import { EVERY_CLIENT, asks, asksUnmasked, EVERY_WAY, OUTSIDE_WAYS } from "./probes.ts";
 
 const THREE = "pod-1-1 pod-1-2 pod-2-1";

@@ -1,6 +1,6 @@
 import type { RawObject } from "@turnout/core/testing";
-import type { Scenario } from "../play/scenario.ts";
-import { refs, service, servicePorts, slicePorts, sliceRefs, slices } from "../play/short.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import { refs, service, servicePorts, slicePorts, sliceRefs, slices } from "../runner/short.ts";
 import { EVERY_CLIENT, asks, asksUnmasked, EVERY_WAY } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;

@@ -1,5 +1,5 @@
-import type { Scenario } from "../play/scenario.ts";
-import { addressesOf, service, slices } from "../play/short.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import { addressesOf, service, slices } from "../runner/short.ts";
 import { EVERY_CLIENT, asks, EVERY_WAY, OUTSIDE_WAYS } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;

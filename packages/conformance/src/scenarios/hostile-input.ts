@@ -1,7 +1,7 @@
 import { rawServiceCIDR } from "@turnout/core/testing";
 import type { RawObject } from "@turnout/core/testing";
-import type { Scenario } from "../play/scenario.ts";
-import { addressesOf, refs, service, servicePorts, slicePorts, slices } from "../play/short.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import { addressesOf, refs, service, servicePorts, slicePorts, slices } from "../runner/short.ts";
 import { FORBIDDEN, GOOD, NONSENSE } from "./nonsense.ts";
 import { EVERY_CLIENT, asks, asksUnmasked, EVERY_WAY, NODE1 } from "./probes.ts";
 

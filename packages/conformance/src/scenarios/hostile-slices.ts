@@ -1,6 +1,6 @@
 import type { RawObject } from "@turnout/core/testing";
-import type { Scenario } from "../play/scenario.ts";
-import { service, slices } from "../play/short.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import { service, slices } from "../runner/short.ts";
 import { FORBIDDEN, GOOD, NONSENSE } from "./nonsense.ts";
 import { EVERY_CLIENT, asks, EVERY_WAY } from "./probes.ts";
 

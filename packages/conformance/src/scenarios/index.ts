@@ -1,4 +1,4 @@
-import type { Scenario } from "../play/scenario.ts";
+import type { Scenario } from "../runner/scenario.ts";
 import { ADDRESSES } from "./addresses.ts";
 import { AFFINITY } from "./affinity.ts";
 import { AFFINITY_ENDPOINTS } from "./affinity-endpoints.ts";

@@ -1,5 +1,5 @@
-import type { Scenario } from "../play/scenario.ts";
-import { addressesOf, refs, service, servicePorts, slicePorts, sliceRefs, slices } from "../play/short.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import { addressesOf, refs, service, servicePorts, slicePorts, sliceRefs, slices } from "../runner/short.ts";
 import { EVERY_CLIENT, asks, asksUnmasked, EVERY_WAY, NODE1, nodePortOf, OUTSIDE_WAYS } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;

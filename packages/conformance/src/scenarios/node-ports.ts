@@ -1,6 +1,6 @@
 import { rawNode } from "@turnout/core/testing";
-import type { Scenario } from "../play/scenario.ts";
-import { service, slices } from "../play/short.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import { service, slices } from "../runner/short.ts";
 import { EVERY_CLIENT, asks, NODE1, nodePortOf } from "./probes.ts";
 
 const WEB = service("web", { number: 1, ways: ["nodePort"] });

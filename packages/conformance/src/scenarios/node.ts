@@ -1,8 +1,8 @@
 import { rawNode, rawServiceCIDR } from "@turnout/core/testing";
 import type { RawObject } from "@turnout/core/testing";
-import type { Scenario } from "../play/scenario.ts";
-import { addressesOf, service, slices } from "../play/short.ts";
-import { STAGE_OBJECTS } from "../play/stage.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import { addressesOf, service, slices } from "../runner/short.ts";
+import { STAGE_OBJECTS } from "../runner/stage.ts";
 import { EVERY_CLIENT, asks, asksUnmasked, EVERY_WAY, OUTSIDE_WAYS } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;

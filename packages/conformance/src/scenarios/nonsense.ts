@@ -1,5 +1,5 @@
 import { asks, asksUnmasked, EVERY_WAY } from "./probes.ts";
-import type { Probe } from "../play/scenario.ts";
+import type { Probe } from "../runner/scenario.ts";
 
 /** Addresses no Service and no endpoint may have. */
 export const FORBIDDEN: readonly string[] = [

@@ -1,6 +1,6 @@
 import type { IPFamily } from "@turnout/core";
-import { STAGE_NODE, stagePeer } from "../play/stage.ts";
-import type { Probe } from "../play/scenario.ts";
+import { STAGE_NODE, stagePeer } from "../runner/stage.ts";
+import type { Probe } from "../runner/scenario.ts";
 
 /** What a probe may say besides from where, to what and what it sees. */
 export type ProbeExtras = Omit<Probe, "from" | "to" | "sees">;

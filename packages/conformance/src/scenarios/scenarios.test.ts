@@ -6,11 +6,11 @@ import { verdictOf } from "../oracle/index.ts";
 import type { OracleWorld } from "../oracle/index.ts";
 import type { RawObject } from "@turnout/core/testing";
 import { upsertRaw } from "@turnout/core/testing";
-import { packetOf, probeText } from "../play/probe-packet.ts";
-import type { Scenario } from "../play/scenario.ts";
+import { packetOf, probeText } from "../runner/probe-packet.ts";
+import type { Scenario } from "../runner/scenario.ts";
 import { REFERENCE_VARIANTS } from "../oracle/reference-variants.ts";
-import { HOST_ADDRESSES, STAGE_NODE, STAGE_OBJECTS, STAGE_SETTINGS } from "../play/stage.ts";
-import { formatWords, parseWords, seenOfVerdict } from "../play/words.ts";
+import { HOST_ADDRESSES, STAGE_NODE, STAGE_OBJECTS, STAGE_SETTINGS } from "../runner/stage.ts";
+import { formatWords, parseWords, seenOfVerdict } from "../runner/words.ts";
 import { SCENARIOS, WITHOUT_PACKETS } from "./index.ts";
 
 const RULES = [...readFileSync(new URL("../../../../docs/rules.md", import.meta.url), "utf8").matchAll(/^- \*\*(R-\d{2})\*\*/gm)].map(

@@ -1,6 +1,6 @@
 import type { RawObject } from "@turnout/core/testing";
-import type { Scenario } from "../play/scenario.ts";
-import { service, servicePorts, slices } from "../play/short.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import { service, servicePorts, slices } from "../runner/short.ts";
 import { asks } from "./probes.ts";
 
 const THREE = ["pod-1-1", "pod-1-2", "pod-2-1"];

@@ -1,6 +1,6 @@
 import type { DetectLocal, IPFamily } from "@turnout/core";
-import type { Scenario } from "../play/scenario.ts";
-import { service, slices } from "../play/short.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import { service, slices } from "../runner/short.ts";
 import { asks, asksUnmasked, OUTSIDE_WAYS } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;

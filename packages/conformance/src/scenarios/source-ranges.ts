@@ -1,6 +1,6 @@
 import type { RawObject } from "@turnout/core/testing";
-import type { Scenario } from "../play/scenario.ts";
-import { addressesOf, refs, service, slices } from "../play/short.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import { addressesOf, refs, service, slices } from "../runner/short.ts";
 import { EVERY_CLIENT, asks, asksUnmasked } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;

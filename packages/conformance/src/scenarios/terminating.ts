@@ -1,6 +1,6 @@
-import type { Scenario } from "../play/scenario.ts";
-import { refs, service, slices } from "../play/short.ts";
-import type { EndpointOn } from "../play/short.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import { refs, service, slices } from "../runner/short.ts";
+import type { EndpointOn } from "../runner/short.ts";
 import { EVERY_CLIENT, asks, EVERY_WAY, OUTSIDE_WAYS } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;

@@ -1,8 +1,8 @@
 import { rawNode, rawServiceCIDR } from "@turnout/core/testing";
 import type { RawObject } from "@turnout/core/testing";
-import type { Scenario } from "../play/scenario.ts";
-import { addressesOf, refs, service, servicePorts, slicePorts, slices } from "../play/short.ts";
-import { STAGE_OBJECTS } from "../play/stage.ts";
+import type { Scenario } from "../runner/scenario.ts";
+import { addressesOf, refs, service, servicePorts, slicePorts, slices } from "../runner/short.ts";
+import { STAGE_OBJECTS } from "../runner/stage.ts";
 import { asks, asksUnmasked, NODE1 } from "./probes.ts";
 
 const OLD = "2024-01-01T00:00:00Z";

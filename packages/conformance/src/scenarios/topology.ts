@@ -1,8 +1,8 @@
 import { rawNode } from "@turnout/core/testing";
 import type { RawObject } from "@turnout/core/testing";
-import type { Scenario, Step } from "../play/scenario.ts";
-import { service, slices } from "../play/short.ts";
-import type { EndpointOn } from "../play/short.ts";
+import type { Scenario, Step } from "../runner/scenario.ts";
+import { service, slices } from "../runner/short.ts";
+import type { EndpointOn } from "../runner/short.ts";
 import { asks, EVERY_WAY, OUTSIDE_WAYS } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;

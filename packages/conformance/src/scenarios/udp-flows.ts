@@ -1,6 +1,6 @@
-import type { FlowExpectation, Probe, Scenario } from "../play/scenario.ts";
-import { addressesOf, refs, service, servicePorts, slicePorts, slices } from "../play/short.ts";
-import type { EndpointOn } from "../play/short.ts";
+import type { FlowExpectation, Probe, Scenario } from "../runner/scenario.ts";
+import { addressesOf, refs, service, servicePorts, slicePorts, slices } from "../runner/short.ts";
+import type { EndpointOn } from "../runner/short.ts";
 import { asks, NODE1, nodePortOf } from "./probes.ts";
 
 const WAYS = ["nodePort", "externalIP", "loadBalancerIP"] as const;

@@ -102,6 +102,22 @@ describe("a dataplane", () => {
     const dataplane = await openDataplane(hollow, {}, WORLD, NEVER);
     expect(() => dataplane.family("IPv4")).toThrow("what family of toy gave back is wrong: skeleton is missing; render is missing");
   });
+
+  it("may say tellsDrift, the former name of reportsDrift, and a warning says so", async () => {
+    const former = toy({
+      open: () =>
+        Promise.resolve({
+          family: () => Object.assign(new ToyHost().open(), { tellsDrift: true, watch: () => [] }),
+          close: () => Promise.resolve(),
+        }),
+    });
+    const log = new RecordingLog();
+    const dataplane = await openDataplane(former, {}, { ...WORLD, log }, NEVER);
+    expect(dataplane.family("IPv4").reportsDrift).toBe(true);
+    expect(log.lines.map(({ message }) => message)).toEqual([
+      expect.stringContaining("backend toy: tellsDrift is called reportsDrift now"),
+    ]);
+  });
 });
 
 describe("what a probe resolved to", () => {

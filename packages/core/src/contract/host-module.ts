@@ -60,9 +60,17 @@ export async function openDataplane<O, H, K extends KernelObject, S>(
   return {
     family(family: IPFamily): Backend<H, K, S> {
       const backend = dataplane.family(family);
+      acceptFormerName(backend, module.name, world);
       demandBackend(backend, module.name);
       return backend;
     },
     close: (stop) => dataplane.close(stop),
   };
+}
+
+/** `reportsDrift` was called `tellsDrift`: for one release the former name counts, with a warning. */
+function acceptFormerName(backend: { readonly reportsDrift?: boolean; readonly tellsDrift?: boolean }, name: string, { log }: World): void {
+  if (backend.tellsDrift === undefined || backend.reportsDrift !== undefined) return;
+  log.warn(`backend ${name}: tellsDrift is called reportsDrift now; the former name is ignored from the next release on`);
+  Object.defineProperty(backend, "reportsDrift", { get: () => backend.tellsDrift });
 }

@@ -17,7 +17,7 @@ const ANSWER: Answer = {
   isSurveyed: true,
   isProbed: false,
 };
-const drop: Cause = { id: "foreign_drop", says: "a rule drops the packet", show: [LONG, "true"], fix: "let it through", commands: [LONG] };
+const drop: Cause = { id: "external_drop", says: "a rule drops the packet", show: [LONG, "true"], fix: "let it through", commands: [LONG] };
 const changed: Cause = {
   id: "kernel_changed",
   says: "the kernel sends it to A, should: B",
@@ -159,7 +159,7 @@ describe("the order of causes", () => {
     [
       "other flags make everything else doubtful",
       [drop, { id: "other_flags", isSure: false, says: "other flags", fix: "give them" }],
-      ["other_flags", "foreign_drop"],
+      ["other_flags", "external_drop"],
     ],
     [
       "a silent gateway goes behind an address that nobody has",

@@ -107,7 +107,7 @@ function tooMuch<K>([first, ...others]: readonly K[], describe: (object: K) => O
   };
 }
 
-/** @param besides what the kernel holds otherwise, too: flags may explain it, or may not. */
+/** @param alongside what the kernel holds otherwise, too: flags may explain it, or may not. */
 function otherFlags<K>({ words, found }: Difference<K>, alongside?: ObjectWords): Cause {
   const how = found === undefined ? "is not there, and other flags make none" : "is whole, and another one than these flags make";
   return {

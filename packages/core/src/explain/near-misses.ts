@@ -7,7 +7,7 @@ import { isLoopback, isWithin, nodePortAddressesOf } from "./hit.ts";
 import type { Hit } from "./hit.ts";
 import type { AskedPacket, ExplainedState } from "./question.ts";
 import { emptySourceCauses, sourceCauses } from "./source-causes.ts";
-import { isKnown, likenessCauses } from "./strangers.ts";
+import { isKnown, likenessCauses } from "./unowned-addresses.ts";
 
 /** What becomes of a packet that is no Service's, and what may have been meant. */
 export interface Miss {

@@ -49,7 +49,7 @@ describe("a node's name without a Node", () => {
       { name: "n1", addresses: ["172.18.0.1"] },
     ];
     const { causes } = walk({ node: untold, nodes });
-    expect(causes.map(({ id }) => id)).toEqual(["node_unknown", "pod_not_told", "local_policy"]);
+    expect(causes.map(({ id }) => id)).toEqual(["node_unknown", "pod_counts_as_outside", "local_policy"]);
     expect(causes[0]).toMatchObject({ fix: "start the proxy with --node-name n1" });
     expect(causes[0]?.says).toContain("told to be node node1, and the source has no Node of that name; Node n1 has this host's address");
   });
@@ -69,7 +69,7 @@ describe("a node's name without a Node", () => {
 describe("a pod that counts as a client outside", () => {
   it("is the culprit where the policy is Local", () => {
     const { causes, steps } = walk({ node: untold });
-    expect(causes.map(({ id }) => id)).toEqual(["pod_not_told", "local_policy"]);
+    expect(causes.map(({ id }) => id)).toEqual(["pod_counts_as_outside", "local_policy"]);
     expect(causes[0]?.says).toContain("10.1.1.6 is in the range of the pods of node1 (10.1.1.0/24)");
     expect(steps[0]?.says).toMatch(/though it is in the range of this node's pods$/);
   });

@@ -72,7 +72,7 @@ function detectorCause(state: ExplainedState, packet: AskedPacket): Cause | unde
   const range = podCIDRs.find((cidr) => isWithin(source, [cidr]));
   if (range === undefined || detector?.by !== "cidr" || isFromPod(state, packet) || isFromHost(state, packet)) return undefined;
   return {
-    id: "pod_not_told",
+    id: "pod_counts_as_outside",
     says: `${source} is in the range of the pods of ${name} (${range}), and counts as a client outside the cluster, since ${detectorText(detector)}`,
     show: [`kubectl get node ${name} -o jsonpath='{.spec.podCIDRs}'`],
     fix: "give the proxy the range that the pods have (--cluster-cidr), or --detect-local-mode NodeCIDR",

@@ -79,11 +79,11 @@ describe("a source that has Services", () => {
 
   it("that reported a broken file is told with what is missing, and so is one that is not followed", () => {
     const [, second, ...others] = walk({ to: "10.96.0.11", objects, issues: [about, broken] }).causes;
-    expect(second).toMatchObject({ id: "source_trouble", isSure: false, show: ["turnout status"], fix: "mend line 3" });
+    expect(second).toMatchObject({ id: "source_problem", isSure: false, show: ["turnout status"], fix: "mend line 3" });
     expect(second?.says).toContain("/etc/services/a.yaml:3: the YAML can't be read");
     expect(others).toEqual([]);
     expect(walk({ to: "10.96.0.11", objects, source: { problems: ["files: gone"] } }).causes.map(({ id }) => id)).toContain(
-      "source_trouble",
+      "source_problem",
     );
     expect(walk({ to: "10.96.0.10", objects, issues: [broken] }).causes).toEqual([]);
   });

@@ -45,7 +45,7 @@ export function sourceNotes({ source }: Pick<ExplainedState, "source">): readonl
 export function sourceCauses({ source, issues }: ExplainedState): readonly Cause[] {
   const { name = "", problems = [] } = source ?? {};
   const guess = (says: string, fix: string): readonly Cause[] => [
-    { id: "source_trouble", isSure: false, says: `the source ${name} ${says}`, show: ["turnout status"], fix },
+    { id: "source_problem", isSure: false, says: `the source ${name} ${says}`, show: ["turnout status"], fix },
   ];
   if (problems.length > 0)
     return guess(

@@ -10,7 +10,7 @@ import { contestedCauses, missCauses } from "./near-misses.ts";
 import { UNKNOWN_DEVICE } from "./question.ts";
 import { nodeFindings } from "./node-causes.ts";
 import { inSource, sourceNotes } from "./source-causes.ts";
-import { isServiceAddress, senderNotes, serviceCauses, unownedNotes, unownedText, takenCauses } from "./strangers.ts";
+import { isServiceAddress, senderNotes, serviceCauses, unownedNotes, unownedText, takenCauses } from "./unowned-addresses.ts";
 import type { AskedPacket, ExplainedState } from "./question.ts";
 
 /** What the desired state says of a packet. */

@@ -1,4 +1,4 @@
-import { jsonFromVm, nodeCommand } from "@turnout/house/guest";
+import { jsonFromVm, nodeCommand } from "@turnout/house/vm";
 import { needs } from "@turnout/house/needs";
 import { beforeAll, describe, expect, it } from "vitest";
 

@@ -4,8 +4,8 @@
  * @packageDocumentation
  */
 export { hidesRules } from "./errors.ts";
-export { explainLegacyFingerprints, legacyFingerprints } from "./legacy-signs.ts";
-export type { LegacyFingerprintOptions } from "./legacy-signs.ts";
+export { explainLegacyFingerprints, legacyFingerprints } from "./legacy-fingerprints.ts";
+export type { LegacyFingerprintOptions } from "./legacy-fingerprints.ts";
 export { SectionRestore } from "./section-restore.ts";
 export type { CommitCounts } from "./section-restore.ts";
 export { IptablesLookup, lookupIn, rememberLookup } from "./lookup.ts";

@@ -1,7 +1,7 @@
 import { ProxyError, tryInHalves } from "@turnout/core";
 import type { Log } from "@turnout/core";
 import type { EchoCount, OwnCommits } from "../watch/own-commits.ts";
-import type { FingerprintWatch } from "../watch/sign-watch.ts";
+import type { FingerprintWatch } from "../watch/fingerprint-watch.ts";
 import { complainedLine } from "./errors.ts";
 import { cutSections } from "./text/cut-sections.ts";
 import type { ChainObject } from "./text/objects.ts";

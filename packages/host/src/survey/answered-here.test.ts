@@ -1,7 +1,7 @@
 import type { Cause, Survey } from "@turnout/core";
 import { describe, expect, it } from "vitest";
 import { answeredHere, arrivingQuestion, isAnsweredHere, notHere, openedQuestion } from "./answered-here.ts";
-import { externalFindings } from "./foreign-causes.ts";
+import { externalFindings } from "./external-causes.ts";
 import type { PathQuestion } from "./path-question.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { FORWARDED } from "../test-support/forwarded-way.ts";
@@ -56,7 +56,7 @@ describe("a packet that a process here answers", () => {
 });
 
 describe("what was found of both connections", () => {
-  const drop = (command: string): Cause => ({ id: "foreign_drop", says: command, show: ["show INPUT"], fix: "", commands: [command] });
+  const drop = (command: string): Cause => ({ id: "external_drop", says: command, show: ["show INPUT"], fix: "", commands: [command] });
   const found = (causes: readonly Cause[], step: string): Survey => ({
     steps: [{ says: step }],
     causes,
@@ -94,6 +94,6 @@ it("a rule that sends what is for the process elsewhere is named, and one about 
       [readIptablesTable("iptables", "nat", `:PREROUTING ACCEPT\n-A PREROUTING ${match} -j REDIRECT --to-ports 3128`)],
       way,
     ).causes.map(({ id, says }) => [id, says.includes("sends what is for the proxy's process elsewhere")]);
-  expect(blamed(`-d ${FORWARDED.packet.destination}/32 -p tcp`)).toEqual([["foreign_translation", true]]);
+  expect(blamed(`-d ${FORWARDED.packet.destination}/32 -p tcp`)).toEqual([["external_translation", true]]);
   expect(blamed("-d 10.96.99.99/32 -p tcp")).toEqual([]);
 });

@@ -1,9 +1,9 @@
 import type { Cause } from "@turnout/core";
-import { KUBE_SERVICES } from "./foreign-tables.ts";
+import { KUBE_SERVICES } from "./external-tables.ts";
 import { orDelete, ruleText, showCommand } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import type { Passage } from "./passage.ts";
-import type { RunResult } from "./rules/play.ts";
+import type { RunResult } from "./rules/evaluate.ts";
 import type { ExternalChain, ExternalTable } from "./rules/rule.ts";
 
 /** A chain at a hook, and what it did to the packet. */

@@ -1,6 +1,6 @@
 import { hostPort, listedNames } from "@turnout/core";
 import type { AskedPacket, Cause } from "@turnout/core";
-import type { ReadFile } from "./foreign-tables.ts";
+import type { ReadFile } from "./external-tables.ts";
 import type { WayFacts } from "./way-facts.ts";
 import type { Way } from "./way.ts";
 

@@ -1,6 +1,6 @@
 import type { Cause, UnjudgedRule } from "@turnout/core";
 import { calledAt, DSTNAT } from "../nft/hook-order.ts";
-import type { Unconfirmed, RunResult } from "./rules/play.ts";
+import type { Unconfirmed, RunResult } from "./rules/evaluate.ts";
 import type { ExternalChain, ExternalRule, ExternalTable, HookedPacket } from "./rules/rule.ts";
 
 /** Whose chains of network policies these are, by their names. */
@@ -76,7 +76,7 @@ export function dropCause(
   const owner = isDockers ? "Docker" : named;
   const insertAt = isDockers && passage.at === "forward" && layer === undefined ? { ...base, name: DOCKERS } : base;
   return {
-    id: "foreign_drop",
+    id: "external_drop",
     says: `${by}${owner === undefined ? "" : ` of ${owner},`} ${where}${ruleText(rule?.text)}${unless}`,
     show,
     ...(fix === undefined ? fixFor(table, insertAt, rule, passage) : { fix, commands: commands.map((one) => forClient(one, passage)) }),

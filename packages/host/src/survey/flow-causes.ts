@@ -1,7 +1,7 @@
 import { hostPort } from "@turnout/core";
 import type { Cause } from "@turnout/core";
 import type { Flow } from "../netlink/flow-list.ts";
-import type { ReadFile } from "./foreign-tables.ts";
+import type { ReadFile } from "./external-tables.ts";
 import type { PathQuestion } from "./path-question.ts";
 
 /** What a TCP connection is in, by the kernel's number, with the parameter that says for how long it is kept. @source linux/netfilter/nf_conntrack_tcp.h */

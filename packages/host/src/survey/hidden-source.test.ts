@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { externalFindings } from "./foreign-causes.ts";
+import { externalFindings } from "./external-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { FORWARDED } from "../test-support/forwarded-way.ts";

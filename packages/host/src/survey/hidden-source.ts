@@ -1,6 +1,6 @@
 import { ruleText } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
-import type { RunResult } from "./rules/play.ts";
+import type { RunResult } from "./rules/evaluate.ts";
 import type { ExternalChain, ExternalTable } from "./rules/rule.ts";
 
 /** Say that a rule of others rewrites the source of a packet that was to keep its own; undefined: none does. Pure. */

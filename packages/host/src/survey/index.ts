@@ -27,5 +27,5 @@ export type { Route } from "./route.ts";
 export { readLinks } from "./links.ts";
 export { REJECT_COMMANDS } from "./reject-commands.ts";
 export type { Link } from "./links.ts";
-export { readExternalTables } from "./foreign-tables.ts";
-export type { ExternalTables, ReadFile } from "./foreign-tables.ts";
+export { readExternalTables } from "./external-tables.ts";
+export type { ExternalTables, ReadFile } from "./external-tables.ts";

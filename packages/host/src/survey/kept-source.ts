@@ -1,8 +1,8 @@
 import type { Cause } from "@turnout/core";
-import { KUBE_POSTROUTING } from "./foreign-tables.ts";
+import { KUBE_POSTROUTING } from "./external-tables.ts";
 import { orDelete, ruleText, showCommand } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
-import type { RunResult } from "./rules/play.ts";
+import type { RunResult } from "./rules/evaluate.ts";
 import type { ExternalChain, ExternalTable } from "./rules/rule.ts";
 
 /**

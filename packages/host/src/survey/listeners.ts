@@ -1,6 +1,6 @@
 import { canonicalIP } from "@turnout/core";
 import type { IPFamily, Protocol } from "@turnout/core";
-import type { ReadFile } from "./foreign-tables.ts";
+import type { ReadFile } from "./external-tables.ts";
 
 /** Files of sockets below /proc/net, and the state of those that wait for anybody. @source linux/net/ipv4/tcp_ipv4.c, udp.c, net/tcp_states.h */
 const SOCKETS: Readonly<Partial<Record<Protocol, { readonly file: string; readonly state: string }>>> = {

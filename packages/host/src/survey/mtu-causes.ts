@@ -1,9 +1,9 @@
 import { hostPort } from "@turnout/core";
 import type { AskedPacket, Cause } from "@turnout/core";
 import { orDelete, ruleText, showCommand } from "./drop-causes.ts";
-import { isProxyChain } from "./foreign-tables.ts";
-import { evaluateChain } from "./rules/play.ts";
-import type { RunResult } from "./rules/play.ts";
+import { isProxyChain } from "./external-tables.ts";
+import { evaluateChain } from "./rules/evaluate.ts";
+import type { RunResult } from "./rules/evaluate.ts";
 import { isOfBridges } from "./rules/rule.ts";
 import type { ExternalChain, ExternalTable, HookedPacket } from "./rules/rule.ts";
 import type { Link } from "./links.ts";

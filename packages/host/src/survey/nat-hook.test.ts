@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { externalFindings } from "./foreign-causes.ts";
+import { externalFindings } from "./external-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable } from "./rules/nft-rules.ts";
@@ -34,26 +34,26 @@ describe("all nat chains of a hook run in one hook of the kernel, in the order o
   it.each<readonly [string, readonly ExternalTable[], Partial<HookedWay>, readonly string[]]>([
     ["those at dstnat come after ours", [nft("nat", "prerouting", -100, dnat)], {}, []],
     ["iptables' nat does, too", [nat(HOST_PORT)], {}, []],
-    ["those at a lower priority come before ours", [nft("nat", "prerouting", -110, dnat)], {}, ["foreign_translation"]],
-    ["those at the same priority may", [nft("nat", "prerouting", -101, dnat)], {}, ["foreign_translation"]],
+    ["those at a lower priority come before ours", [nft("nat", "prerouting", -110, dnat)], {}, ["external_translation"]],
+    ["those at the same priority may", [nft("nat", "prerouting", -101, dnat)], {}, ["external_translation"]],
     ["those that only accept leave the packet to the others", [nft("nat", "prerouting", -110, { accept: null })], {}, []],
-    ["those that drop have dropped", [nft("nat", "prerouting", -110, drop)], {}, ["foreign_drop"]],
+    ["those that drop have dropped", [nft("nat", "prerouting", -110, drop)], {}, ["external_drop"]],
     [
       "the first that translates ends it",
       [nft("nat", "prerouting", -110, drop), nft("nat", "prerouting", -120, dnat)],
       {},
-      ["foreign_translation"],
+      ["external_translation"],
     ],
-    ["other chains have places of their own before it", [nft("filter", "prerouting", -105, port(80), drop)], {}, ["foreign_drop"]],
+    ["other chains have places of their own before it", [nft("filter", "prerouting", -105, port(80), drop)], {}, ["external_drop"]],
     ["and behind it, where the packet is translated", [nft("filter", "prerouting", -99, port(80), drop)], {}, []],
-    ["answers meet none of them", [nft("nat", "postrouting", 90, drop)], MASQUERADED, ["foreign_drop"]],
+    ["answers meet none of them", [nft("nat", "postrouting", 90, drop)], MASQUERADED, ["external_drop"]],
     ["iptables' KUBE-SERVICES ends it", [nat(`-A PREROUTING -j KUBE-SERVICES\n${HOST_PORT}`)], IPTABLES, []],
-    ["and what is before it doesn't", [nat(`${HOST_PORT}\n-A PREROUTING -j KUBE-SERVICES`)], IPTABLES, ["foreign_translation"]],
+    ["and what is before it doesn't", [nat(`${HOST_PORT}\n-A PREROUTING -j KUBE-SERVICES`)], IPTABLES, ["external_translation"]],
     [
       "IPVS translates at input, so all of them come before it",
       [nft("nat", "prerouting", -50, dnat)],
       { ...IPTABLES, isServedAtInput: true },
-      ["foreign_translation"],
+      ["external_translation"],
     ],
     ["sources: those at srcnat come after ours", [nft("nat", "postrouting", 100, snat)], MASQUERADED, []],
     ["those at a lower priority come before ours", [nft("nat", "postrouting", 90, snat)], MASQUERADED, ["no_way_back"]],
@@ -63,7 +63,7 @@ describe("all nat chains of a hook run in one hook of the kernel, in the order o
       { ...MASQUERADED, endpoint: { ...FORWARDED.endpoint, isLocal: false } },
       ["no_way_back"],
     ],
-    ["the mark is seen before it", [nft("filter", "postrouting", 50, marked, drop)], MASQUERADED, ["foreign_drop"]],
+    ["the mark is seen before it", [nft("filter", "postrouting", 50, marked, drop)], MASQUERADED, ["external_drop"]],
     ["and cleared behind it", [nft("filter", "postrouting", 150, marked, drop)], MASQUERADED, []],
   ])("%s", (_name, tables, way, wanted) => {
     expect(externalFindings(tables, { ...FORWARDED, ...way }).causes.map(({ id }) => id)).toEqual(wanted);

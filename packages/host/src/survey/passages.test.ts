@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { externalFindings } from "./foreign-causes.ts";
+import { externalFindings } from "./external-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable, readShownTable } from "./rules/nft-rules.ts";
@@ -23,12 +23,12 @@ describe("from this host to itself", () => {
 
   it.each<readonly [string, string, string, readonly string[]]>([
     ["it comes in by lo, and the answer too", "filter", "-P INPUT DROP\n-A INPUT -i lo -j ACCEPT", []],
-    ["it comes in by no other device", "filter", "-A INPUT -i eth0 -j ACCEPT\n-A INPUT -j DROP", ["foreign_drop", "foreign_drop"]],
+    ["it comes in by no other device", "filter", "-A INPUT -i eth0 -j ACCEPT\n-A INPUT -j DROP", ["external_drop", "external_drop"]],
     [
       "at output it leaves by the device of the Service's address",
       "filter",
       "-A OUTPUT -o eth0 -p tcp --dport 8080 -j DROP",
-      ["foreign_drop"],
+      ["external_drop"],
     ],
     ["behind that it leaves by lo", "mangle", "-A POSTROUTING ! -o lo -j DROP", []],
     ["answers are sent by lo", "filter", "-A OUTPUT ! -o lo -p tcp --sport 8080 -j DROP", []],
@@ -48,20 +48,20 @@ describe("from this host to itself", () => {
 
 it("what this host sends to a virtual server of IPVS leaves by lo, until an endpoint is chosen", () => {
   const host = { packet: { ...FORWARDED.packet, source: "172.18.0.1", device: "" }, backDevice: "", isServedAtInput: true };
-  expect(blamed(iptables("-A OUTPUT -d 198.51.100.1 -o lo -j DROP", "mangle"), host)).toEqual(["foreign_drop"]);
+  expect(blamed(iptables("-A OUTPUT -d 198.51.100.1 -o lo -j DROP", "mangle"), host)).toEqual(["external_drop"]);
   expect(blamed(iptables("-A OUTPUT -d 198.51.100.1 ! -o lo -j DROP", "mangle"), host)).toEqual([]);
 });
 
 it("the answer to this host ends at input", () => {
   const host = { packet: { ...FORWARDED.packet, source: "172.18.0.1", device: "" }, backDevice: "" };
   expect(blamed(iptables("-A POSTROUTING -p tcp --sport 8080 -j DROP", "mangle"), host)).toEqual([]);
-  expect(blamed(iptables("-A INPUT -p tcp --sport 8080 -j DROP"), host)).toEqual(["foreign_drop"]);
+  expect(blamed(iptables("-A INPUT -p tcp --sport 8080 -j DROP"), host)).toEqual(["external_drop"]);
 });
 
 it("what has no route comes to no hook behind it", () => {
   const drop = iptables("-P INPUT DROP\n-P FORWARD DROP\n-P OUTPUT DROP");
   expect(blamed(drop, { outDevice: "", isLost: true })).toEqual([]);
-  expect(blamed(drop, { outDevice: "" })).toEqual(["foreign_drop", "foreign_drop"]);
+  expect(blamed(drop, { outDevice: "" })).toEqual(["external_drop", "external_drop"]);
 });
 
 describe("what programs at devices have told conntrack", () => {
@@ -70,7 +70,7 @@ describe("what programs at devices have told conntrack", () => {
 
   it("no nat chain is asked about, neither of the destination nor of the source", () => {
     const inIptables = { hasKubeChains: true };
-    expect([blamed(redirect, inIptables), blamed(redirect, { ...inIptables, ...reported })]).toEqual([["foreign_translation"], []]);
+    expect([blamed(redirect, inIptables), blamed(redirect, { ...inIptables, ...reported })]).toEqual([["external_translation"], []]);
     const snat = iptables("-A POSTROUTING -j SNAT --to-source 192.0.2.9", "nat");
     const endpoint = { ...FORWARDED.endpoint, isLocal: false };
     const unjudged = (way: Partial<HookedWay>): number => externalFindings([snat], { ...FORWARDED, endpoint, ...way }).unjudged.length;
@@ -78,9 +78,9 @@ describe("what programs at devices have told conntrack", () => {
   });
 
   it("other chains are, and nat chains about what is not translated", () => {
-    expect(blamed(iptables("-A PREROUTING -p tcp --dport 80 -j DROP", "mangle"), reported)).toEqual(["foreign_drop"]);
+    expect(blamed(iptables("-A PREROUTING -p tcp --dport 80 -j DROP", "mangle"), reported)).toEqual(["external_drop"]);
     const socket = { packet: { ...FORWARDED.packet, destination: "10.1.1.1", port: 80 }, isTranslated: false, isBySocket: true };
-    expect(blamed(redirect, { ...reported, ...socket })).toEqual(["foreign_translation"]);
+    expect(blamed(redirect, { ...reported, ...socket })).toEqual(["external_translation"]);
     expect(blamed(redirect, { ...reported, isTranslated: false })).toEqual([]);
   });
 });
@@ -121,10 +121,10 @@ describe("at the egress of a device", () => {
   });
 
   it.each([
-    ["what leaves by it is dropped", egress('device "veth1"', is("daddr", "10.1.1.1"), is("dport", 8080)), ["foreign_drop"]],
-    ["by one of several", egress("devices = { veth0, veth1 }", is("daddr", "10.1.1.1")), ["foreign_drop"]],
+    ["what leaves by it is dropped", egress('device "veth1"', is("daddr", "10.1.1.1"), is("dport", 8080)), ["external_drop"]],
+    ["by one of several", egress("devices = { veth0, veth1 }", is("daddr", "10.1.1.1")), ["external_drop"]],
     ["by another one nothing leaves", egress('device "veth2"'), []],
-    ["answers have the Service's address again", egress('device "eth0"', is("saddr", "198.51.100.1"), is("sport", 80)), ["foreign_drop"]],
+    ["answers have the Service's address again", egress('device "eth0"', is("saddr", "198.51.100.1"), is("sport", 80)), ["external_drop"]],
     ["and not the endpoint's", egress('device "eth0"', is("saddr", "10.1.1.1")), []],
   ])("%s", (_name, table, wanted) => {
     expect(blamed(table)).toEqual(wanted);
@@ -155,11 +155,11 @@ describe("hooks of bridges", () => {
   const across: Partial<HookedWay> = { ...fromPod, ...toPod };
 
   it.each<readonly [string, ExternalTable, Partial<HookedWay>, readonly string[]]>([
-    ["it comes in with the Service's address", bridge("prerouting", port(80)), fromPod, ["foreign_drop"]],
-    ["and is for this host", bridge("input", port(80)), fromPod, ["foreign_drop"]],
-    ["it leaves with the endpoint's", bridge("output", port(8080)), toPod, ["foreign_drop"]],
-    ["the answer comes in by it", bridge("prerouting"), toPod, ["foreign_drop"]],
-    ["from port to port it is forwarded there", bridge("forward", port(8080)), across, ["foreign_drop"]],
+    ["it comes in with the Service's address", bridge("prerouting", port(80)), fromPod, ["external_drop"]],
+    ["and is for this host", bridge("input", port(80)), fromPod, ["external_drop"]],
+    ["it leaves with the endpoint's", bridge("output", port(8080)), toPod, ["external_drop"]],
+    ["the answer comes in by it", bridge("prerouting"), toPod, ["external_drop"]],
+    ["from port to port it is forwarded there", bridge("forward", port(8080)), across, ["external_drop"]],
     ["and neither for this host nor from it", bridge("output"), across, []],
     ["where there is no bridge they are not met", bridge("prerouting"), {}, []],
     ["hooks of IP are others", bridge("forward"), toPod, []],
@@ -183,6 +183,6 @@ describe("hooks of bridges", () => {
 
   it("kinds of frames are told apart", () => {
     const type = (right: string): object => ({ op: "==", left: { payload: { protocol: "ether", field: "type" } }, right });
-    expect([blamed(bridge("output", type("arp")), toPod), blamed(bridge("output", type("ip")), toPod)]).toEqual([[], ["foreign_drop"]]);
+    expect([blamed(bridge("output", type("arp")), toPod), blamed(bridge("output", type("ip")), toPod)]).toEqual([[], ["external_drop"]]);
   });
 });

@@ -1,6 +1,6 @@
 import type { Cause } from "@turnout/core";
-import { KUBE_SERVICES } from "./foreign-tables.ts";
-import type { ExternalTables } from "./foreign-tables.ts";
+import { KUBE_SERVICES } from "./external-tables.ts";
+import type { ExternalTables } from "./external-tables.ts";
 import type { PathQuestion } from "./path-question.ts";
 
 /** Remove what a backend of Turnout left, or a table of another proxy. */

@@ -4,7 +4,7 @@ import { DSTNAT } from "../nft/hook-order.ts";
 import { deviceGroups } from "./device-groups.ts";
 import { bySeverity } from "./finding.ts";
 import type { Finding, KnownProxy } from "./finding.ts";
-import { isProxyChain, KUBE_SERVICES } from "./foreign-tables.ts";
+import { isProxyChain, KUBE_SERVICES } from "./external-tables.ts";
 import { tableOfIptables, tableOfNft } from "./listed-tables.ts";
 import type { ExternalChain, ExternalRule, ExternalTable } from "./rules/rule.ts";
 import { newPacket, translatingRules, verdictOf } from "./rules/verdict.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { externalFindings } from "./foreign-causes.ts";
-import type { ExternalFindings } from "./foreign-causes.ts";
+import { externalFindings } from "./external-causes.ts";
+import type { ExternalFindings } from "./external-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readRoute } from "./route.ts";
 import type { Route } from "./route.ts";

@@ -1,6 +1,6 @@
 import { UNKNOWN_DEVICE } from "@turnout/core";
 import type { AskedPacket, Exec, FateEndpoint, IPFamily } from "@turnout/core";
-import type { ReadFile } from "./foreign-tables.ts";
+import type { ReadFile } from "./external-tables.ts";
 import { isListening } from "./listeners.ts";
 import { isByDefault, routeFor } from "./route.ts";
 import type { Route, RouteQuestion } from "./route.ts";

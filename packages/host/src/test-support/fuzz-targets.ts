@@ -27,7 +27,7 @@ import { parseCapabilities } from "../rights/linux-capabilities.ts";
 import { readRoute } from "../survey/route.ts";
 import { readIptablesTable } from "../survey/rules/iptables-rules.ts";
 import { readNftTable } from "../survey/rules/nft-rules.ts";
-import { evaluateChain } from "../survey/rules/play.ts";
+import { evaluateChain } from "../survey/rules/evaluate.ts";
 import type { ExternalTable, HookedPacket } from "../survey/rules/rule.ts";
 import { verdictOf } from "../survey/rules/verdict.ts";
 
@@ -171,11 +171,11 @@ export const FUZZ_TARGETS: readonly FuzzTarget[] = [
   { name: "iptables-save", form: "text", run: text((saved) => FAMILIES.map((family) => readRules(saved, family, () => true))) },
   { name: "ipset-save", form: "text", run: text(readSets) },
   {
-    name: "foreign-nft-rules",
+    name: "external-nft-rules",
     form: "json",
     run: text((listed) => judge(readingListing(() => readNftTable("inet", "fw", JSON.parse(listed))))),
   },
-  { name: "foreign-iptables-rules", form: "text", run: text((listed) => judge(readIptablesTable("iptables", "filter", listed))) },
+  { name: "external-iptables-rules", form: "text", run: text((listed) => judge(readIptablesTable("iptables", "filter", listed))) },
   { name: "ip-route", form: "json", run: text((stdout) => readRoute(0, stdout, "")) },
   { name: "proc-status", form: "text", run: text(parseCapabilities) },
   { name: "mountinfo", form: "text", run: text(parseMounts) },

@@ -1,4 +1,4 @@
-import type { GrpcService } from "./grpc-door.ts";
+import type { GrpcService } from "./grpc-server.ts";
 import { HEALTH_DEFINITION, HealthService } from "./health-service.ts";
 import { REFLECTION_DEFINITIONS, reflectionHandlers } from "./reflection-service.ts";
 

@@ -1,6 +1,6 @@
 import { WATCH_PATH } from "@turnout/client/protocol";
 import type { Clock, Log } from "@turnout/core";
-import { watchService, type GrpcService } from "../grpc/grpc-door.ts";
+import { watchService, type GrpcService } from "../grpc/grpc-server.ts";
 import type { PeerRightsOf } from "../grpc/peer-rights.ts";
 import type { Admit } from "../grpc/refuse.ts";
 import type { Traffic } from "../grpc/traffic.ts";

@@ -2,7 +2,7 @@ import { IssueLog } from "@turnout/client";
 import { DESCRIPTORS, type TlsFiles } from "@turnout/client/protocol";
 import type { Clock, Log } from "@turnout/core";
 import { DESCRIPTORS as OWN_DESCRIPTORS } from "../gen/descriptors.ts";
-import { openGrpcServer, type GrpcService } from "../grpc/grpc-door.ts";
+import { openGrpcServer, type GrpcService } from "../grpc/grpc-server.ts";
 import { listenAll, type Listener } from "../grpc/listeners.ts";
 import { ALL_RIGHTS, certificateRights, type PeerRightsOf } from "../grpc/peer-rights.ts";
 import { admitBy } from "../grpc/refuse.ts";

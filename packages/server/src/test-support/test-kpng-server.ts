@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH } from "@turnout/client/protocol";
 import { OBJECT_KINDS, Store } from "@turnout/core";
-import { sendLists } from "../grpc/grpc-door.ts";
+import { sendLists } from "../grpc/grpc-server.ts";
 import { createKpngApi } from "../kpng-api/kpng-services.ts";
 import { ALL_RIGHTS } from "../grpc/peer-rights.ts";
 import { Traffic } from "../grpc/traffic.ts";

@@ -1,7 +1,7 @@
 import type { HoldStatus, Tally } from "@turnout/lab";
 import { expect, test } from "vitest";
 import { painter, reportText } from "../report-text.ts";
-import type { LoopbackFindings } from "./play.ts";
+import type { LoopbackFindings } from "./run.ts";
 import { loopbackReport } from "./report.ts";
 
 function tally(servers: Readonly<Record<string, number>>, failed: Tally["failed"] = {}): Tally {

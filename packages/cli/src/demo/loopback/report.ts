@@ -1,6 +1,6 @@
 import type { Tally } from "@turnout/lab";
 import { countText, durationText, failedCount, type DemoReport, type ReportLine, type ReportSection } from "../report.ts";
-import type { LoopbackFindings } from "./play.ts";
+import type { LoopbackFindings } from "./run.ts";
 import { DNS, NEW, OLD, TOWN } from "./town.ts";
 import { ROOTLESS_BACKEND } from "../../registry.ts";
 

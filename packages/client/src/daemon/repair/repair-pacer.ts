@@ -1,8 +1,8 @@
 import type { Clock, Drift, IPFamily, LeftObjects, Log, SyncedEvent } from "@turnout/core";
-import { ConflictLog } from "./quarrel-log.ts";
-import type { ConflictLogOptions } from "./quarrel-log.ts";
+import { ConflictLog } from "./conflict-log.ts";
+import type { ConflictLogOptions } from "./conflict-log.ts";
 import { afterRepair, freshBudget, repairWaitMs, type RepairBudget } from "./repair-budget.ts";
-import { SuspectedChange } from "./suspicion.ts";
+import { SuspectedChange } from "./suspected-change.ts";
 
 /** What a repair pacer works with. */
 export interface RepairPacerOptions {

@@ -8,7 +8,7 @@ import { createIptablesExec } from "./fake-exec.ts";
 import { NO_SETS } from "../set-lookup.ts";
 import type { SetLookup } from "../set-lookup.ts";
 import type { MatchBody } from "./extension.ts";
-import { EXTERNAL_RULES, KUBELET_RULES } from "./foreign-rules.ts";
+import { EXTERNAL_RULES, KUBELET_RULES } from "./external-rules.ts";
 import { RecentLists } from "./recent-lists.ts";
 import { runProgram } from "./run-program.ts";
 import type { ToolResult, Program } from "./run-program.ts";

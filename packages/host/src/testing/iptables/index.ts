@@ -9,7 +9,7 @@ export { tamperWith } from "./tamper.ts";
 export type { Tampering } from "./tamper.ts";
 export { FakeIptables } from "./fake-iptables.ts";
 export type { FakeIptablesHost, FakeIptablesOptions, FollowOptions } from "./fake-iptables.ts";
-export { MARTIAN_RULE } from "./foreign-rules.ts";
+export { MARTIAN_RULE } from "./external-rules.ts";
 export type { Rule } from "./rule.ts";
 export type { Hook, TableName } from "./table-names.ts";
 export type { Balance } from "./tracer.ts";

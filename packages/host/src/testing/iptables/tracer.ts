@@ -3,7 +3,7 @@ import type { Packet, Trace } from "@turnout/conformance";
 import type { IPFamily } from "@turnout/core";
 import { UPLINK } from "@turnout/conformance";
 import type { PacketEnds } from "../set-lookup.ts";
-import { EXTERNAL_BIT } from "../foreign-mark.ts";
+import { EXTERNAL_BIT } from "../external-mark.ts";
 import { isMatch } from "./rule.ts";
 import type { Rule } from "./rule.ts";
 import type { Chains, RuleSet } from "./tables.ts";

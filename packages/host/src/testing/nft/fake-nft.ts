@@ -99,7 +99,7 @@ export class FakeNft {
 
   /** What netlink is given. @throws {ProxyError} what the kernel refuses. */
   #write(text: string): boolean {
-    const answer = this.#runOwn(text, "", "untold");
+    const answer = this.#runOwn(text, "", "unreported");
     if (answer === "killed") throw new ProxyError("tool_failed", "a transaction can't be sent");
     if (!answer.isDone) throw nftError(answer.stderr, "apply a transaction");
     return answer.changed.length > 0;
@@ -109,7 +109,7 @@ export class FakeNft {
     return tracePacket(this.ruleset, packet, { isLocal, random, nowMs: this.#host.clock.nowMs(), undo });
   }
 
-  #runOwn(text: string, file: string, reporting: "told" | "untold" = "told"): NftResult | "killed" {
+  #runOwn(text: string, file: string, reporting: "reported" | "unreported" = "reported"): NftResult | "killed" {
     const when = isChange(text) ? this.#host.faults.next(text) : undefined;
     switch (when) {
       case undefined:
@@ -124,11 +124,11 @@ export class FakeNft {
     }
   }
 
-  #commit(text: string, file: string, pid: number, reporting: "told" | "untold" = "told"): NftResult {
+  #commit(text: string, file: string, pid: number, reporting: "reported" | "unreported" = "reported"): NftResult {
     const { clock, netlink } = this.#host;
     const answer = this.#engine.run(text, clock.nowMs(), file);
     if (pid === OWN_PID && answer.changed.length > 0) this.#written += countWritten(text);
-    if (answer.changed.length > 0 && reporting === "told") netlink.commitNft({ pid, process: "nft", tables: answer.changed });
+    if (answer.changed.length > 0 && reporting === "reported") netlink.commitNft({ pid, process: "nft", tables: answer.changed });
     return answer;
   }
 }

@@ -3,7 +3,7 @@
  *
  * @packageDocumentation
  */
-export { EXTERNAL_BIT } from "../foreign-mark.ts";
+export { EXTERNAL_BIT } from "../external-mark.ts";
 export { createNftExec } from "./fake-exec.ts";
 export type { RunInput } from "./fake-exec.ts";
 export { FakeNft } from "./fake-nft.ts";

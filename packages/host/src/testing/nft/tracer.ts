@@ -4,7 +4,7 @@ import { UPLINK } from "@turnout/conformance";
 import { inOrder } from "../../nft/hook-order.ts";
 import type { BaseHook, Chain, Ruleset, StepResult } from "./ruleset.ts";
 import type { Hook } from "./hooks.ts";
-import { EXTERNAL_BIT } from "../foreign-mark.ts";
+import { EXTERNAL_BIT } from "../external-mark.ts";
 import { Walk } from "./walk.ts";
 import type { WalkHost } from "./walk.ts";
 

@@ -1,0 +1,15 @@
+/**
+ * A kernel that this machine lacks: programs and tests under user-mode Linux.
+ *
+ * @packageDocumentation
+ */
+export { runVmChecks } from "./checks.ts";
+export type { VmCheckReport, VmChecks } from "./checks.ts";
+export { describeVm } from "./describe-vm.ts";
+export type { DescribeVmOptions } from "./describe-vm.ts";
+export { VmError } from "./vm-error.ts";
+export type { VmErrorCode } from "./vm-error.ts";
+export { IPVS_MODULES } from "./modules.ts";
+export { playInVm } from "./run-in-vm-child.ts";
+export { jsonFromVm, nodeCommand, runInVm } from "./run-in-vm.ts";
+export type { VmOptions, VmResult } from "./run-in-vm.ts";
