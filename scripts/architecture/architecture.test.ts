@@ -378,11 +378,11 @@ describe("layers", () => {
     ["packages/core/src/model/a.ts", `import type { X } from "../contract/backend.ts";`, "model may import no other layer, not contract"],
     ["packages/client/src/api/a.ts", `import { x } from "../daemon/run/main.ts";`, "api may import gen, process, not daemon"],
     ["packages/core/src/state/a.ts", `import { x } from "../index.ts";`, "state may import model, intake, policy, not an entry point"],
-    ["packages/host/src/iptables/a.ts", `import { x } from "../nft/b.ts";`, "iptables may import exec, watch, not nft"],
+    ["packages/host/src/iptables/a.ts", `import { x } from "../nft/b.ts";`, "iptables may import exec, watch, rules, not nft"],
     [
       "packages/host/src/nft/a.ts",
       `import { x } from "../testing/nft/b.ts";`,
-      "nft may import watch, netlink, nft-statement, exec, facts, not testing",
+      "nft may import watch, netlink, nft-statement, rules, exec, facts, not testing",
     ],
     ["packages/core/src/new/a.ts", `import { x } from "../model/rows.ts";`, "core/new is no layer of scripts/architecture/check-layers.ts"],
     ["packages/client/src/daemon/health/a.ts", `import { x } from "../run/main.ts";`, "health may import config, not run"],

@@ -1,6 +1,6 @@
 import type { HookedWay } from "./hooked-way.ts";
 import type { Passage } from "./passage.ts";
-import type { HookedPacket } from "./rules/rule.ts";
+import type { HookedPacket } from "../rules/rule.ts";
 
 /** A packet where it comes in, and where it leaves: not yet translated, and no more. */
 export interface Ends {

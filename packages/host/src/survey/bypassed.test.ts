@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { externalFindings } from "./external-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
-import type { ExternalTable } from "./rules/rule.ts";
+import type { ExternalTable } from "../rules/rule.ts";
 
 const WAY: HookedWay = {
   packet: { family: "IPv4", protocol: "TCP", source: "203.0.113.1", destination: "172.18.0.1", port: 30_001, device: "eth0" },

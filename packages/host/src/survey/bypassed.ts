@@ -3,8 +3,8 @@ import { KUBE_SERVICES } from "./external-tables.ts";
 import { orDelete, ruleText, showCommand } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import type { Passage } from "./passage.ts";
-import type { RunResult } from "./rules/evaluate.ts";
-import type { ExternalChain, ExternalTable } from "./rules/rule.ts";
+import type { RunResult } from "../rules/evaluate.ts";
+import type { ExternalChain, ExternalTable } from "../rules/rule.ts";
 
 /** A chain at a hook, and what it did to the packet. */
 export interface ChainRun {

@@ -1,7 +1,7 @@
 import type { Cause, UnjudgedRule } from "@turnout/core";
 import { calledAt, DSTNAT } from "../nft/hook-order.ts";
-import type { Unconfirmed, RunResult } from "./rules/evaluate.ts";
-import type { ExternalChain, ExternalRule, ExternalTable, HookedPacket } from "./rules/rule.ts";
+import type { Unconfirmed, RunResult } from "../rules/evaluate.ts";
+import type { ExternalChain, ExternalRule, ExternalTable, HookedPacket } from "../rules/rule.ts";
 
 /** Whose chains of network policies these are, by their names. */
 const POLICIES: readonly (readonly [RegExp, string])[] = [

@@ -5,7 +5,7 @@ import type { ExternalFindings } from "./external-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable, readShownTable } from "./rules/nft-rules.ts";
-import type { ExternalTable } from "./rules/rule.ts";
+import type { ExternalTable } from "../rules/rule.ts";
 import { FORWARDED } from "../test-support/forwarded-way.ts";
 
 function iptables(rules: string, way: Partial<HookedWay> = {}, table = "filter"): ExternalFindings {

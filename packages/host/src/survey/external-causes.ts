@@ -11,10 +11,10 @@ import { ownNatPriority, passagesOf } from "./passages.ts";
 import type { Hook, Passage } from "./passage.ts";
 import { strangeSource } from "./strange-source.ts";
 import type { Strange } from "./strange-source.ts";
-import { evaluateChain } from "./rules/evaluate.ts";
-import type { LeaveOut, RunResult } from "./rules/evaluate.ts";
-import { isOfBridges } from "./rules/rule.ts";
-import type { ExternalChain, ExternalRule, ExternalTable, HookedPacket } from "./rules/rule.ts";
+import { evaluateChain } from "../rules/evaluate.ts";
+import type { LeaveOut, RunResult } from "../rules/evaluate.ts";
+import { isOfBridges } from "../rules/rule.ts";
+import type { ExternalChain, ExternalRule, ExternalTable, HookedPacket } from "../rules/rule.ts";
 
 /** Where conntrack takes packets. @source linux netfilter_ipv4.h NF_IP_PRI_CONNTRACK */
 const TRACKED_AT = -200;

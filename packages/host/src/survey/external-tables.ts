@@ -7,7 +7,7 @@ import type { NftTableName } from "../netlink/nft-tables.ts";
 import { readingListing } from "../nft/listing.ts";
 import { mayBeChain, readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable, readShownTable } from "./rules/nft-rules.ts";
-import type { ExternalTable } from "./rules/rule.ts";
+import type { ExternalTable } from "../rules/rule.ts";
 
 /** Reads a file of /proc; undefined where it isn't there. */
 export type ReadFile = (path: string) => Promise<string | undefined>;

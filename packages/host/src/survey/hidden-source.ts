@@ -1,7 +1,7 @@
 import { ruleText } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
-import type { RunResult } from "./rules/evaluate.ts";
-import type { ExternalChain, ExternalTable } from "./rules/rule.ts";
+import type { RunResult } from "../rules/evaluate.ts";
+import type { ExternalChain, ExternalTable } from "../rules/rule.ts";
 
 /** Say that a rule of others rewrites the source of a packet that was to keep its own; undefined: none does. Pure. */
 export function hiddenSource(table: ExternalTable, base: ExternalChain, { source }: RunResult, way: HookedWay): string | undefined {

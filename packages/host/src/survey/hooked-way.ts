@@ -1,6 +1,6 @@
 import type { AskedPacket, FateEndpoint } from "@turnout/core";
 import type { Route } from "./route.ts";
-import type { HookedPacket } from "./rules/rule.ts";
+import type { HookedPacket } from "../rules/rule.ts";
 
 /** A packet's way over this host, as rules of others see it. */
 export interface HookedWay {

@@ -2,8 +2,8 @@ import type { Cause } from "@turnout/core";
 import { KUBE_POSTROUTING } from "./external-tables.ts";
 import { orDelete, ruleText, showCommand } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
-import type { RunResult } from "./rules/evaluate.ts";
-import type { ExternalChain, ExternalTable } from "./rules/rule.ts";
+import type { RunResult } from "../rules/evaluate.ts";
+import type { ExternalChain, ExternalTable } from "../rules/rule.ts";
 
 /**
  * Say that a rule of others takes the packet before our chain that would rewrite its source. Pure.

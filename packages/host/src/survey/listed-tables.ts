@@ -2,7 +2,7 @@ import type { IptablesTable } from "./listed-iptables.ts";
 import type { ExternalChain as ListedChain } from "./listed-nft.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable } from "./rules/nft-rules.ts";
-import type { ExternalRule, ExternalTable } from "./rules/rule.ts";
+import type { ExternalRule, ExternalTable } from "../rules/rule.ts";
 
 /** Stands for rules that were not listed: nobody knows whom they fit, and what they accept. */
 const NOT_LISTED: ExternalRule = { text: "", deletion: "", tests: [() => undefined], actions: [{ does: "accept" }] };

@@ -3,7 +3,7 @@ import { externalFindings } from "./external-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable } from "./rules/nft-rules.ts";
-import type { ExternalTable } from "./rules/rule.ts";
+import type { ExternalTable } from "../rules/rule.ts";
 import { FORWARDED } from "../test-support/forwarded-way.ts";
 
 /** A table of nft with one base chain of one rule. */

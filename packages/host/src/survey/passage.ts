@@ -1,4 +1,4 @@
-import type { ExternalChain, HookedPacket } from "./rules/rule.ts";
+import type { ExternalChain, HookedPacket } from "../rules/rule.ts";
 
 /** Where the kernel calls a chain in. */
 export type Hook = NonNullable<ExternalChain["hook"]>;

@@ -3,7 +3,7 @@ import { externalFindings } from "./external-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "./rules/iptables-rules.ts";
 import { readNftTable, readShownTable } from "./rules/nft-rules.ts";
-import type { ExternalTable } from "./rules/rule.ts";
+import type { ExternalTable } from "../rules/rule.ts";
 import { FORWARDED } from "../test-support/forwarded-way.ts";
 
 const BUILT_IN = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"].map((chain) => `:${chain} ACCEPT\n`).join("");

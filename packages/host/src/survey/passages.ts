@@ -2,7 +2,7 @@ import { withBridges } from "./bridged-passages.ts";
 import { calledAt, DSTNAT, SRCNAT } from "../nft/hook-order.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import type { Hook, Passage } from "./passage.ts";
-import type { HookedPacket } from "./rules/rule.ts";
+import type { HookedPacket } from "../rules/rule.ts";
 
 /** Clients send from a port that their system chooses, Linux from 32768 to 60999. Rules about other ports are not about these. */
 const CLIENT_PORT = 47_001;

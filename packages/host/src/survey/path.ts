@@ -22,7 +22,7 @@ import { proxyCauses } from "./proxy-causes.ts";
 import { takenCauses, unreachableCause } from "./route-causes.ts";
 import { routeFor } from "./route.ts";
 import type { Route } from "./route.ts";
-import type { HookedPacket } from "./rules/rule.ts";
+import type { HookedPacket } from "../rules/rule.ts";
 import { defaultNotes, senderCauses, wayCauses, waySteps } from "./way-causes.ts";
 import { readWayFacts } from "./way-facts.ts";
 

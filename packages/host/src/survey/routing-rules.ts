@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec, IPFamily } from "@turnout/core";
 import type { RouteQuestion } from "./route.ts";
-import { isAddressIn } from "./rules/values.ts";
+import { isAddressIn } from "../rules/values.ts";
 
 /** A rule by which the kernel chooses among tables of routes. */
 export interface RoutingRule {

@@ -6,9 +6,9 @@ import { bySeverity } from "./finding.ts";
 import type { Finding, KnownProxy } from "./finding.ts";
 import { isProxyChain, KUBE_SERVICES } from "./external-tables.ts";
 import { tableOfIptables, tableOfNft } from "./listed-tables.ts";
-import type { ExternalChain, ExternalRule, ExternalTable } from "./rules/rule.ts";
-import { newPacket, translatingRules, verdictOf } from "./rules/verdict.ts";
-import type { Unmarked, Verdict } from "./rules/verdict.ts";
+import type { ExternalChain, ExternalRule, ExternalTable } from "../rules/rule.ts";
+import { newPacket, translatingRules, verdictOf } from "../rules/verdict.ts";
+import type { Unmarked, Verdict } from "../rules/verdict.ts";
 import type { HostSurvey } from "./survey.ts";
 
 /** Rules, or devices, that are named, at most. */

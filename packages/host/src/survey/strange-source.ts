@@ -1,8 +1,8 @@
 import type { Cause, UnjudgedRule } from "@turnout/core";
 import { orDelete, ruleText, showCommand } from "./drop-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
-import type { RunResult } from "./rules/evaluate.ts";
-import type { ExternalRule, ExternalTable } from "./rules/rule.ts";
+import type { RunResult } from "../rules/evaluate.ts";
+import type { ExternalRule, ExternalTable } from "../rules/rule.ts";
 
 /** A rule that can't be judged, as it was read and as it is told. */
 export interface Strange {

@@ -27,9 +27,9 @@ import { parseCapabilities } from "../rights/linux-capabilities.ts";
 import { readRoute } from "../survey/route.ts";
 import { readIptablesTable } from "../survey/rules/iptables-rules.ts";
 import { readNftTable } from "../survey/rules/nft-rules.ts";
-import { evaluateChain } from "../survey/rules/evaluate.ts";
-import type { ExternalTable, HookedPacket } from "../survey/rules/rule.ts";
-import { verdictOf } from "../survey/rules/verdict.ts";
+import { evaluateChain } from "../rules/evaluate.ts";
+import type { ExternalTable, HookedPacket } from "../rules/rule.ts";
+import { verdictOf } from "../rules/verdict.ts";
 
 const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
 

@@ -1,6 +1,6 @@
-import { hasFlags } from "./tcp-flags.ts";
-import { clipped, directionOf, isAddressIn, isBridged, isDevice, isPortIn, queuesOf } from "./values.ts";
-import type { Action, ExternalChain, ExternalRule, ExternalTable, PartlyKnown, Test } from "./rule.ts";
+import { hasFlags } from "../../rules/tcp-flags.ts";
+import { clipped, directionOf, isAddressIn, isBridged, isDevice, isPortIn, queuesOf } from "../../rules/values.ts";
+import type { Action, ExternalChain, ExternalRule, ExternalTable, PartlyKnown, Test } from "../../rules/rule.ts";
 
 /** Where the kernel calls each table's own chains in, as iptables does. @source linux netfilter_ipv4.h NF_IP_PRI_* */
 const PRIORITIES: Readonly<Record<string, number>> = { raw: -300, mangle: -150, nat: -100, filter: 0, security: 50 };

@@ -1,6 +1,6 @@
-import { flagsOf, hasFlags } from "./tcp-flags.ts";
-import { clipped, directionOf, isAddressIn, isDevice, queuesOf } from "./values.ts";
-import type { Action, ExternalChain, ExternalRule, ExternalTable, PartlyKnown, Test } from "./rule.ts";
+import { flagsOf, hasFlags } from "../../rules/tcp-flags.ts";
+import { clipped, directionOf, isAddressIn, isDevice, queuesOf } from "../../rules/values.ts";
+import type { Action, ExternalChain, ExternalRule, ExternalTable, PartlyKnown, Test } from "../../rules/rule.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 /** A value that an expression has for a packet; undefined: not known. */

@@ -95,11 +95,13 @@ function walkRules(chain: ExternalChain, scene: Scene): Outcome {
   for (const rule of chain.rules) {
     const answers = rule.tests.map((test) => test(scene.packet));
     if (answers.includes(false)) continue;
-    const isForAll = !answers.includes(undefined);
+    let isForAll = !answers.includes(undefined);
     for (const step of rule.actions) {
       const chosen = typeof step === "function" ? step(scene.packet) : step;
       if (chosen === undefined) continue;
       const several = [chosen].flat();
+      if (several[0]?.does === "next") break;
+      if (several[0]?.does === "maybe") isForAll = false;
       // Which action of a map it is may not be known: then all of them may be, and none. Of a map that was not listed nothing is known.
       const action = Array.isArray(chosen) ? undefined : several[0];
       const choices = several.length === 0 ? [undefined] : several;
@@ -142,6 +144,8 @@ function outcomeOf(
     case "mark":
     case "notrack":
     case "nothing":
+    case "next":
+    case "maybe":
     case "source":
       return { ends: RETURNS, goesOn: true };
     case "queue":

@@ -18,17 +18,23 @@ export interface RunResult {
   readonly mark: number;
   /** Bits of the mark that aren't known. */
   readonly unclearMark: number;
+  /** What the destination becomes, as far as it is known; absent: it is not translated here. */
+  readonly destination?: { readonly address?: string; readonly port?: number } | undefined;
   /** What the source becomes, and by which rule. */
   readonly source: { readonly address: string; readonly chain: string; readonly rule: ExternalRule } | undefined;
   /** The rule by which the packet left the base chain itself, to its policy. */
-  readonly returnedBy?: ExternalRule;
+  readonly returnedBy?: ExternalRule | undefined;
   /** The rule that did the last of these. */
-  readonly by?: ExternalRule;
-  readonly byChain?: string;
+  readonly by?: ExternalRule | undefined;
+  readonly byChain?: string | undefined;
+  /** Nothing was met of which it can't be told what it does. */
+  readonly isCertain: boolean;
   /** In the order in which the packet met them. */
   readonly unconfirmed: readonly Unconfirmed[];
   /** Chains that were called and left out. */
   readonly skipped: ReadonlySet<string>;
+  /** Rules that fit for certain, in the order in which the packet met them. */
+  readonly matched: readonly { readonly chain: string; readonly rule: ExternalRule }[];
 }
 
 /** What is done at a chain that is not played: go on behind it, or end there, because it decides. */
@@ -56,20 +62,15 @@ export function evaluateChain(table: ExternalTable, base: ExternalChain, packet:
     isUntracked: false,
     by: undefined,
     byChain: undefined,
+    isCertain: true,
     unconfirmed: [],
     skipped: new Set(),
+    matched: [],
     met: { rules: 0 },
     returnedBy: undefined,
   };
   const end = walk(table, base, packet, leaveOut, state, 0);
-  const effects = { ...state };
-  const { by, byChain, returnedBy, met: _, ...rest } = effects;
-  const reported = {
-    ...rest,
-    ...(by === undefined ? {} : { by }),
-    ...(byChain === undefined ? {} : { byChain }),
-    ...(returnedBy === undefined ? {} : { returnedBy }),
-  };
+  const { met: _, ...reported } = state;
   if (end === "return" || end === "end")
     return base.hook?.policy === "drop" ? { ...reported, is: "drop", chain: base.name } : { ...reported, is: "pass" };
   return { ...reported, ...end };
@@ -83,8 +84,11 @@ interface State {
   isUntracked: boolean;
   by: ExternalRule | undefined;
   byChain: string | undefined;
+  isCertain: boolean;
   readonly unconfirmed: Unconfirmed[];
   readonly skipped: Set<string>;
+  readonly matched: { readonly chain: string; readonly rule: ExternalRule }[];
+  destination?: RunResult["destination"];
   readonly met: { rules: number };
   returnedBy: ExternalRule | undefined;
 }
@@ -92,32 +96,53 @@ interface State {
 type End = "return" | "end" | { readonly is: RunResult["is"]; readonly chain: string; readonly rule: ExternalRule };
 
 function walk(table: ExternalTable, chain: ExternalChain, packet: HookedPacket, leaveOut: LeaveOut, state: State, depth: number): End {
-  if (depth > DEPTH_MAX) return "end";
+  if (depth > DEPTH_MAX) {
+    state.isCertain = false;
+    return "end";
+  }
   for (const rule of chain.rules) {
     state.met.rules += 1;
     if (state.met.rules > RULES_MAX) {
+      state.isCertain = false;
       if (state.met.rules === RULES_MAX + 1) state.unconfirmed.push({ chain: chain.name, rule, may: "drop" });
       return "end";
     }
-    const { mark, unclearMark } = state;
-    const isSame = mark === packet.mark && unclearMark === (packet.unclearMark ?? 0);
-    const seen = isSame ? packet : { ...packet, mark, unclearMark };
-    const fits = fitOf(rule, seen);
+    const fits = fitOf(rule, seenBy(packet, state));
     if (fits === false) continue;
-    const scene: Scene = { table, chain, rule, packet: seen, leaveOut, state, depth };
-    const isCertain = fits === true;
-    for (const step of rule.actions) {
-      const action = typeof step === "function" ? step(seen) : step;
-      if (action === undefined) continue;
-      if (!isCertain || isSeveral(action)) noteUnconfirmed([action].flat(), scene);
-      else {
-        const end = act(action, scene);
-        if (end === "return" && depth === 0) state.returnedBy = rule;
-        if (end !== undefined) return end;
-      }
-    }
+    const end = carryOut({ table, chain, rule, packet, leaveOut, state, depth }, fits === true);
+    if (end === "return" && depth === 0) state.returnedBy = rule;
+    if (end !== undefined) return end;
   }
   return "end";
+}
+
+/** The packet as it is after earlier rules. */
+function seenBy(packet: HookedPacket, { mark, unclearMark }: State): HookedPacket {
+  return mark === packet.mark && unclearMark === (packet.unclearMark ?? 0) ? packet : { ...packet, mark, unclearMark };
+}
+
+/** Carry out the actions of a rule; undefined: the next rule follows. What can't be told to be met is only noted. */
+function carryOut(scene: Scene, fits: boolean): End | undefined {
+  const { chain, rule, packet, state } = scene;
+  let isCertain = fits;
+  let isMatched = false;
+  for (const step of rule.actions) {
+    const action = typeof step === "function" ? step(seenBy(packet, state)) : step;
+    if (action === undefined) continue;
+    const chosen = isSeveral(action) ? action : [action];
+    if (chosen.some(({ does }) => does === "next")) return undefined;
+    if (chosen.some(({ does }) => does === "maybe")) isCertain = false;
+    if (isSeveral(action) || !isCertain) {
+      state.isCertain = false;
+      noteUnconfirmed(chosen, scene);
+    } else {
+      if (!isMatched) state.matched.push({ chain: chain.name, rule });
+      isMatched = true;
+      const end = act(action, scene);
+      if (end !== undefined) return end;
+    }
+  }
+  return undefined;
 }
 
 /** Whether all tests of a rule fit; undefined: it can't be told. */
@@ -149,7 +174,7 @@ function isSeveral(action: Action | readonly Action[]): action is readonly Actio
 function noteUnconfirmed(actions: readonly Action[], scene: Scene): void {
   const { chain, rule, state } = scene;
   for (const action of actions) {
-    const end = act(action, { ...scene, state: { ...state } });
+    const end = act(action, { ...scene, state: { ...state, matched: [] } });
     if (typeof end !== "object" || state.unconfirmed.some((one) => one.rule === rule && one.may === end.is)) continue;
     state.unconfirmed.push({ chain: chain.name, rule, may: end.is });
   }
@@ -172,6 +197,10 @@ function act(action: Action, { table, chain, rule, packet, leaveOut, state, dept
       return undefined;
     case "translate":
       state.isTranslated = true;
+      state.destination = {
+        ...(action.address === undefined ? {} : { address: action.address }),
+        ...(action.port === undefined ? {} : { port: action.port }),
+      };
       note();
       return { is: "pass", chain: chain.name, rule };
     case "mark":
@@ -186,10 +215,13 @@ function act(action: Action, { table, chain, rule, packet, leaveOut, state, dept
       const served = action.queues.map((queue) => packet.isQueueServed?.(queue));
       if (served.length > 0 && served.every((one) => one === false))
         return { is: action.isBypassed ? "pass" : "drop", chain: chain.name, rule };
+      state.isCertain = false;
       if (!state.unconfirmed.some((one) => one.rule === rule)) state.unconfirmed.push({ chain: chain.name, rule, may: "drop" });
       return undefined;
     }
     case "nothing":
+    case "next":
+    case "maybe":
       return undefined;
     case "jump":
     case "goto": {
@@ -197,6 +229,7 @@ function act(action: Action, { table, chain, rule, packet, leaveOut, state, dept
       const left = leaveOut(action.chain);
       if (left !== undefined) state.skipped.add(action.chain);
       if (left === "end") return { is: "pass", chain: chain.name, rule };
+      if (next === undefined && left === undefined) state.isCertain = false;
       if (next === undefined || left === "skip") return undefined;
       const end = walk(table, next, packet, leaveOut, state, depth + 1);
       if (typeof end !== "string") return end;

@@ -26,9 +26,23 @@ export interface HookedPacket {
   readonly isLocal: (address: string) => boolean;
   /** Whether an ipset holds an address; undefined: not known (yet). */
   readonly isInSet: (set: string, address: string, port: number | undefined) => boolean | undefined;
+  /** Random numbers of rules, in [0, 1); absent: they can't be known. */
+  readonly random?: () => number;
+  /** Takes down what a rule adds to a set; false: the set is full. Absent: it is not followed. */
+  readonly learn?: (entry: LearnedEntry) => boolean;
 }
 
-type Guessed = "unclearMark" | "original" | "isQueueServed";
+/** What a rule adds to a set or list because of a packet. */
+export interface LearnedEntry {
+  readonly set: string;
+  /** Parts joined by " . ". */
+  readonly key: string;
+  /** Whether an entry that is there gets a new time. */
+  readonly isRenewing: boolean;
+  readonly timeoutMs?: number;
+}
+
+type Guessed = "unclearMark" | "original" | "isQueueServed" | "random" | "learn";
 
 /** A packet at one hook of which some things, or nothing but its state, are known. */
 export type PartlyKnown = Pick<HookedPacket, "family" | "state" | "isInSet" | Guessed> & {
@@ -40,7 +54,11 @@ export type Test = (packet: PartlyKnown) => boolean | undefined;
 
 /** What a rule does to packets that match. */
 export type Action =
-  | { readonly does: "accept" | "drop" | "reject" | "return" | "notrack" | "translate" | "nothing" }
+  | { readonly does: "accept" | "drop" | "reject" | "return" | "notrack" | "nothing" }
+  /** The rest of the rule is left out, for certain or (`maybe`) perhaps. */
+  | { readonly does: "next" | "maybe" }
+  /** The destination becomes this; an absent part is not known, or stays. */
+  | { readonly does: "translate"; readonly address?: string; readonly port?: number }
   | { readonly does: "jump" | "goto"; readonly chain: string }
   /** Mark becomes (mark & keep) ^ flip; bits of `unclear` are something else then, that can't be known. */
   | { readonly does: "mark"; readonly keep: number; readonly flip: number; readonly unclear?: number }
