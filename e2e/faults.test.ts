@@ -1,8 +1,8 @@
 import { needs } from "@turnout/house/needs";
 import { isFullRun, someOf } from "@turnout/house/some-of";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { HEALTHY_VARIANTS, healthyCases } from "./faults/healthy.ts";
-import { allFaults, runFault, runHealthy } from "./faults/run-fault.ts";
+import { faultsOf, healthyCases, healthyVariants } from "./faults/cases.ts";
+import { runFault, runHealthy } from "./faults/run-fault.ts";
 import { createFaultStage } from "./faults/stage.ts";
 import type { FaultStage } from "./faults/stage.ts";
 
@@ -18,7 +18,7 @@ describe("turnout why", { ...needs("root", "ip", "conntrack", "nft>=1.0.1", "ipt
   afterAll(() => stage?.destroy());
 
   it("blames nothing where packets arrive, whatever else is there", async () => {
-    const variants = isFullRun() ? HEALTHY_VARIANTS : HEALTHY_VARIANTS.slice(1, 2);
+    const variants = isFullRun() ? healthyVariants("nft") : healthyVariants("nft").slice(1, 2);
     for (const variant of variants) {
       const verdicts = await runHealthy(stage, variant, someOf(healthyCases(stage), { oneOf: 9 }));
       expect(verdicts.filter(({ isRight }) => !isRight)).toEqual([]);
@@ -27,7 +27,7 @@ describe("turnout why", { ...needs("root", "ip", "conntrack", "nft>=1.0.1", "ipt
 
   it("names what was broken", async () => {
     const ran = [];
-    for (const fault of someOf(allFaults(stage), { oneOf: 9, from: 4 })) ran.push(await runFault(stage, fault));
+    for (const fault of someOf(faultsOf(stage), { oneOf: 9, from: 4 })) ran.push(await runFault(stage, fault));
     expect(ran.filter(({ isRight }) => !isRight)).toEqual([]);
   });
 });
@@ -41,7 +41,7 @@ describe.each(["iptables", "ebpf"])("turnout why, %s", (backend) => {
     const stage = await createFaultStage(backend);
     try {
       const ran = [];
-      const faults = allFaults(stage).filter(({ kind }) => kind === "kernel");
+      const faults = faultsOf(stage).filter(({ kind }) => kind === "kernel");
       for (const fault of someOf(faults, { oneOf: 9, from: 4 })) ran.push(await runFault(stage, fault));
       expect(ran.filter(({ isRight }) => !isRight)).toEqual([]);
     } finally {
@@ -58,7 +58,7 @@ describe("turnout why, userspace", () => {
     const stage = await createFaultStage("userspace");
     try {
       const ran = [];
-      const faults = allFaults(stage).filter(({ fault }) => fault.name.startsWith("userspace:"));
+      const faults = faultsOf(stage).filter(({ name }) => name.startsWith("userspace:"));
       for (const fault of someOf(faults, { oneOf: 5, from: 2 })) ran.push(await runFault(stage, fault));
       expect(ran.filter(({ isRight }) => !isRight)).toEqual([]);
     } finally {

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { STAGE_SETTINGS } from "@turnout/conformance";
 import { settingsFlags } from "./conformance-settings.ts";
 import type { RealStage } from "./conformance-stage.ts";
-import { ipvsKernelFaults, ipvsWayFaults } from "./faults/ipvs-faults.ts";
+import { faultsOf } from "./faults/cases.ts";
 import { runFault } from "./faults/run-fault.ts";
-import type { FaultRun, Verdict } from "./faults/run-fault.ts";
+import type { Verdict } from "./faults/run-fault.ts";
 import { askOn } from "./faults/stage.ts";
 
 /** A few of the corpus that `npm run e2e:faults -- ipvs` plays: each takes some seconds here. */
@@ -19,10 +19,7 @@ const RAN: readonly string[] = [
 export async function checkWhy({ site, restartProxy }: RealStage): Promise<void> {
   const service = await site.services.create({ endpoints: ["pod-1-1", "pod-2-1"], protocols: ["TCP"] });
   const stage = askOn(site, "ipvs", settingsFlags(STAGE_SETTINGS), service);
-  const faults: readonly FaultRun[] = [
-    ...ipvsWayFaults(stage).map((fault) => ({ kind: "backends", fault }) as const),
-    ...ipvsKernelFaults(stage).map((fault) => ({ kind: "kernel", fault }) as const),
-  ].filter(({ fault }) => RAN.includes(fault.name));
+  const faults = faultsOf(stage).filter(({ name }) => RAN.includes(name));
   assert.equal(faults.length, RAN.length, "the corpus has faults of other names now");
   try {
     const verdicts: Verdict[] = [];

@@ -143,7 +143,8 @@ async function writeService(
   };
 }
 
-function endpointFor(cluster: Cluster, fixture: string | EndpointFixture): EndpointManifest {
+/** Write an endpoint at a place that is named. */
+export function endpointFor(cluster: Pick<Cluster, "place">, fixture: string | EndpointFixture): EndpointManifest {
   if (typeof fixture === "string") return { place: cluster.place(fixture) };
   const { on, ...rest } = fixture;
   return { place: cluster.place(on), ...rest };

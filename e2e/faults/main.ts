@@ -1,8 +1,8 @@
 import { parseArgs } from "node:util";
 import { oneOf, runCommand } from "@turnout/house/command-line";
 import { playInVm } from "@turnout/house/vm";
-import { healthyVariants } from "./healthy.ts";
-import { allFaults, runFault, runHealthy, verdictTable } from "./run-fault.ts";
+import { faultsOf, healthyVariants } from "./cases.ts";
+import { runFault, runHealthy, verdictTable } from "./run-fault.ts";
 import type { Verdict } from "./run-fault.ts";
 import { createFaultStage, VM_BACKEND } from "./stage.ts";
 
@@ -26,7 +26,7 @@ async function runHere(name: string, only: string): Promise<boolean> {
   try {
     if (["", "healthy"].includes(only))
       for (const variant of healthyVariants(stage.backend)) for (const verdict of await runHealthy(stage, variant)) notify(verdict);
-    for (const ran of allFaults(stage)) if (ran.fault.name.includes(only) || ran.kind === only) notify(await runFault(stage, ran));
+    for (const fault of faultsOf(stage)) if (fault.name.includes(only) || fault.kind === only) notify(await runFault(stage, fault));
   } finally {
     process.stdout.write(verdictTable(verdicts));
     await stage.destroy();

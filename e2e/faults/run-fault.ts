@@ -1,18 +1,6 @@
 import type { Answer, Cause } from "@turnout/core";
-import { backendFaults } from "./backend-faults.ts";
-import { bridgeFaults } from "./bridge-faults.ts";
-import { ebpfKernelFaults } from "./ebpf-kernel-faults.ts";
-import type { Fault, HealthyCase } from "./fault.ts";
-import { healthyCases } from "./healthy.ts";
-import type { HealthyVariant } from "./healthy.ts";
-import { hookFaults } from "./hook-faults.ts";
-import { hostFaults } from "./host-faults.ts";
-import { iptablesKernelFaults } from "./iptables-kernel-faults.ts";
-import { ipvsKernelFaults, ipvsWayFaults } from "./ipvs-faults.ts";
-import { kernelFaults } from "./kernel-faults.ts";
-import { objectFaults } from "./objects.ts";
-import { ruleFaults } from "./rule-faults.ts";
-import { userspaceKernelFaults, userspaceWayFaults } from "./userspace-faults.ts";
+import { healthyCases } from "./cases.ts";
+import type { Fault, HealthyCase, HealthyVariant } from "./fault.ts";
 import { VM_BACKEND } from "./stage.ts";
 import type { FaultStage } from "./stage.ts";
 
@@ -32,38 +20,9 @@ export interface Verdict {
   readonly isRight: boolean;
 }
 
-/** A fault of a kind, and how it is played. */
-export interface FaultRun {
-  readonly kind: "objects" | "host" | "rules" | "backends" | "kernel";
-  readonly fault: Fault;
-}
-
-/** All faults that a backend can have, in the order in which they are played. */
-export function allFaults(stage: FaultStage): readonly FaultRun[] {
-  const of = (kind: FaultRun["kind"], faults: readonly Fault[]): readonly FaultRun[] => faults.map((fault) => ({ kind, fault }));
-  return [
-    ...of("objects", objectFaults()),
-    ...of("host", hostFaults(stage)),
-    ...of("rules", [...ruleFaults(stage), ...hookFaults(stage), ...bridgeFaults(stage)]),
-    ...of("backends", [...backendFaults(stage), ...ipvsWayFaults(stage), ...userspaceWayFaults(stage)]),
-    ...of("kernel", [
-      ...kernelFaults(stage),
-      ...iptablesKernelFaults(stage),
-      ...ebpfKernelFaults(stage),
-      ...ipvsKernelFaults(stage),
-      ...userspaceKernelFaults(stage),
-    ]),
-  ].filter(({ fault }) => isPlayable(fault, stage.backend));
-}
-
-/** nft has no families in a guest. */
-function isPlayable({ backends, inject = "" }: Fault, backend: string): boolean {
-  const isThere = backend !== VM_BACKEND || !/(?:^|[\s;{])nft /.test(inject);
-  return isThere && (backends?.includes(backend) ?? true);
-}
-
 /** Break something, ask, and mend it again. */
-export async function runFault(stage: FaultStage, { kind, fault }: FaultRun): Promise<Verdict> {
+export async function runFault(stage: FaultStage, fault: Fault): Promise<Verdict> {
+  const { kind } = fault;
   const ask = kind === "kernel" ? askWithoutProxy : askBetween;
   const { answer, untrue } = await withExtraFlags(stage, fault, () => ask(stage, fault));
   const [culprit] = answer.causes;

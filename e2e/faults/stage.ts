@@ -4,17 +4,16 @@ import { TURNOUT } from "../proxy.ts";
 import { CLUSTER_CIDR, createSite, HOST_PORT } from "../site.ts";
 import type { Site, SiteOptions } from "../site.ts";
 import type { TestService } from "../services.ts";
+import type { CaseWorld } from "./cases.ts";
 import type { FaultQuestion } from "./fault.ts";
 import { applyObjects } from "./objects.ts";
 
 /** Services of the laboratory that work. */
-export type ServiceName = "web" | "local" | "here" | "internal" | "affine" | "ranged" | "remote" | "hairpin" | "self";
+const SERVICES = ["web", "local", "here", "internal", "affine", "ranged", "remote", "hairpin", "self"] as const;
 
 /** A site with services that work, and a proxy on node1 that can be asked. */
-export interface FaultStage {
+export interface FaultStage extends CaseWorld {
   readonly site: Site;
-  readonly services: Readonly<Record<ServiceName, TestService>>;
-  readonly backend: string;
   /** Flags of the proxy on node1. */
   readonly proxyFlags: readonly string[];
   /** Ask the command, which asks the running proxy, or (`isStandalone`) reads everything by itself. */
@@ -26,7 +25,7 @@ export interface FaultStage {
 
 const ALLOWED = "198.51.100.0/24,192.0.2.0/25,10.96.0.0/16,172.18.0.0/24,fd00:198::/64";
 /** Flags of the proxy: addresses of 192.0.2.128/25 are not allowed, and a Service of more than 60 entries is too large. */
-export const FLAGS: readonly string[] = [...CLUSTER_CIDR, "--allowed-external-ip-cidrs", ALLOWED, "--max-service-entries", "60"];
+const FLAGS: readonly string[] = [...CLUSTER_CIDR, "--allowed-external-ip-cidrs", ALLOWED, "--max-service-entries", "60"];
 
 /** The backend whose kernel only a guest has, where there is no nft, and so one iptables. */
 export const VM_BACKEND = "ipvs";
@@ -51,8 +50,7 @@ function backendFlags(ran: string): readonly string[] {
 
 /** Ask about packets on a site that is there already, whose proxy has these flags, and where one Service serves for all. */
 export function askOn(site: Site, backend: string, flags: readonly string[], service: TestService): FaultStage {
-  const names = ["web", "local", "here", "internal", "affine", "ranged", "remote", "hairpin"] as const;
-  return stageOf(site, Object.fromEntries(names.map((name) => [name, service])) as FaultStage["services"], backend, flags);
+  return stageOf(site, Object.fromEntries(SERVICES.map((name) => [name, service])), backend, flags);
 }
 
 /** Build the stage. `played`: a backend, or {@link LEGACY_IPTABLES}. */
@@ -72,9 +70,10 @@ export async function createFaultStage(ran: string): Promise<FaultStage> {
       hairpin: { endpoints: ["pod-1-2"] },
       self: { endpoints: ["node1"], targetPort: HOST_PORT },
     });
-    await applyObjects(site);
+    const stage = stageOf(site, services, ran, FLAGS);
+    await applyObjects(site, stage);
     await site.waitForSync();
-    return stageOf(site, services, ran, FLAGS);
+    return stage;
   } catch (error) {
     await site.destroy();
     throw error;
@@ -87,6 +86,7 @@ function stageOf(site: Site, services: FaultStage["services"], ran: string, flag
     site,
     services,
     backend: backendOf(ran),
+    flags,
     proxyFlags: [...flags, ...backendFlags(ran)],
     ask: async (question, isStandalone = false) => {
       const { from, to, port, protocol = "TCP", device, isProbed, standaloneWith } = located(site, question);
