@@ -4,6 +4,7 @@ import type { Log, Outcome, Plan } from "@turnout/core/backend";
 import { elementText, readingListing, readListing } from "@turnout/host/nft";
 import type { NftSession } from "@turnout/host/nft";
 import { TABLE } from "./names.ts";
+import { keyParts } from "./objects.ts";
 import type { ChainObject, NftObject } from "./objects.ts";
 import { rememberedEndpoint } from "./observe.ts";
 import type { ChainDeletion, Transaction } from "./plan.ts";
@@ -58,16 +59,21 @@ export class Applier {
    * its elements, nobody else knows them), which happens only when an endpoint of an affinity row goes.
    */
   async #forgetClients(endpoints: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
-    const place = `${this.#family} ${TABLE} affinity`;
     const listed = await this.#session.listSet(this.#family, TABLE, "affinity", signal);
     const { sets } = readListing(listed);
     const entries = readingListing(() => (sets.get("affinity") ?? []).map(elementText));
     const keys = entries.filter((key) => endpoints.has(rememberedEndpoint(key)));
     for (let from = 0; from < keys.length; from += FORGOTTEN_AT_ONCE) {
-      const chunk = keys.slice(from, from + FORGOTTEN_AT_ONCE);
+      const elements = keys.slice(from, from + FORGOTTEN_AT_ONCE).map((key) => ({ key, value: "", comment: "" }));
+      const all = { family: this.#family, table: TABLE, set: "affinity", parts: keyParts("affinity"), elements };
       // Added first, because one that has just timed out can't be deleted.
-      const add = `add element ${place} { ${chunk.map((key) => `${key} timeout 1m`).join(", ")} }`;
-      await this.#session.commit([add, `delete element ${place} { ${chunk.join(", ")} }`], signal);
+      await this.#session.commit(
+        [
+          { verb: "add", ...all },
+          { verb: "delete", ...all },
+        ],
+        signal,
+      );
     }
   }
 

@@ -1,21 +1,23 @@
 import { POOLS, SMALL_POOL_MAX } from "./objects.ts";
-import type { ChainObject, DestinationKind, PoolName } from "./objects.ts";
+import type { ChainObject, ChainRule, DestinationKind, PoolName } from "./objects.ts";
 import { countRule } from "./count-sets.ts";
 import type { CountSet } from "./count-sets.ts";
-import { digest, DISCARD_CHAIN, fingerprint, OUTSIDE_CHAIN, quotedInterface, REFUSE_CHAIN } from "./names.ts";
+import { digest, DISCARD_CHAIN, fingerprint, interfaceName, OUTSIDE_CHAIN, REFUSE_CHAIN } from "./names.ts";
+import { concat, goTo, match, meta, numgen, payload, printRule, setMark, vmap } from "@turnout/host/nft-statement";
+import type { NftExpression, NftRuleStatement, NftVerdict } from "@turnout/host/nft-statement";
+import { hostPort } from "@turnout/core/backend";
 import type { Destination, NodeContext, Origin, Rule } from "@turnout/core/backend";
 
-/** Words of one family in rule text. */
+/** What rules of one family are made of. */
 export interface Words {
-  /** `ip` or `ip6`. */
-  readonly ip: string;
-  readonly loopback: string;
+  readonly ip: "ip" | "ip6";
+  readonly loopback: NftExpression;
   /** Chains count what they decide. */
   readonly isCounting: boolean;
 }
 
 const PLAIN_WORDS: Readonly<Record<NodeContext["family"], Words>> = {
-  IPv4: { ip: "ip", loopback: "127.0.0.0/8", isCounting: false },
+  IPv4: { ip: "ip", loopback: { prefix: { addr: "127.0.0.0", len: 8 } }, isCounting: false },
   IPv6: { ip: "ip6", loopback: "::1", isCounting: false },
 };
 const COUNTING_WORDS: typeof PLAIN_WORDS = {
@@ -29,23 +31,13 @@ export function wordsOf(family: NodeContext["family"], isCounting: boolean): Wor
 }
 
 /** The rules of a chain, behind the one that counts what comes to it. */
-export function counted(set: CountSet, { ip, isCounting }: Words, rules: readonly string[]): readonly string[] {
+export function counted(set: CountSet, { ip, isCounting }: Words, rules: readonly ChainRule[]): readonly ChainRule[] {
   return isCounting ? [countRule(set, ip), ...rules] : rules;
 }
 
 /** Make a chain object of rules. */
-export function chain(name: string, rules: readonly string[]): ChainObject {
-  return { kind: "chain", key: name, value: `${digest(rules.join("\n"))}/${rules.length}`, rules };
-}
-
-/** Rule text that asks for masquerade: sets our bit and leaves all others alone (R-69). */
-export function markForMasquerade(bit: number): string {
-  return `meta mark set meta mark or ${hexBit(bit)}`;
-}
-
-/** A mark bit as nft prints it. */
-export function hexBit(bit: number): string {
-  return `0x${(2 ** bit).toString(16).padStart(8, "0")}`;
+export function chain(name: string, rules: readonly ChainRule[]): ChainObject {
+  return { kind: "chain", key: name, value: `${digest(rules.map(printRule).join("\n"))}/${rules.length}`, rules };
 }
 
 /** What one pick chain is for. */
@@ -83,10 +75,10 @@ export function pickChain({ where, protocol, pool, slots, map }: Pick, words: Wo
   const from = POOLS.find(({ name }) => name === pool)?.from ?? 0;
   const among = slots === undefined ? "" : `-${slots}-in-${map.slice(map.lastIndexOf("-") + 1)}`;
   const name = `${where === "nodeport" ? "np-" : ""}pick-${pool === "local" ? "local-" : ""}${protocol}${among}`;
-  const destination = where === "nodeport" ? `${protocol} dport` : `${ip} daddr . ${protocol} dport`;
-  const draw = (count: number, first: number): string => {
-    const index = `numgen random mod ${count}${first === 0 ? "" : ` offset ${first}`}`;
-    return `dnat ${ip} to ${destination} . ${index} map @${map}`;
+  const destination = [...(where === "nodeport" ? [] : [payload(ip, "daddr")]), payload(protocol, "dport")];
+  const draw = (count: number, first: number): ChainRule => {
+    const key = concat(...destination, first === 0 ? numgen(count) : numgen(count, first));
+    return [{ dnat: { family: ip, addr: { map: { key, data: `@${map}` } } } }];
   };
   const times = <T>(rules: readonly T[]): readonly T[] => Array.from({ length: DRAWS }, () => rules).flat();
   if (slots !== undefined) {
@@ -108,27 +100,36 @@ export function atPlaces(endpoints: readonly string[]): readonly string[] {
 
 /** The chain that a packet from outside some source ranges does not come back from. Name and content depend on the ranges alone. */
 export function sourcesChain(ranges: readonly string[], { ip, isCounting }: Words): ChainObject {
-  const rules = [...ranges.map((range) => `${ip} saddr ${range} return`), isCounting ? `goto ${OUTSIDE_CHAIN}` : "drop"];
+  const allowed = ranges.map((range): ChainRule => [match(payload(ip, "saddr"), prefixOf(range)), { return: null }]);
+  const rules = [...allowed, [isCounting ? goTo(OUTSIDE_CHAIN) : DROP]];
   return chain(`from-${digest(ranges.join(" "))}`, rules);
 }
 
-/** Rule text that matches an origin; "" matches every packet. `outsideSourceRanges` is a jump that drops. */
-export function originMatch(origin: Origin, destination: Destination, { detector }: NodeContext, words: Words): string {
+const DROP: NftVerdict = { drop: null };
+
+/** A range of addresses in a rule. */
+export function prefixOf(cidr: string): NftExpression {
+  const [addr = "", len] = cidr.split("/");
+  return len === undefined ? addr : { prefix: { addr, len: Number(len) } };
+}
+
+/** What matches an origin; nothing matches every packet. `outsideSourceRanges` is a jump that drops. */
+function originMatch(origin: Origin, destination: Destination, { detector }: NodeContext, words: Words): ChainRule {
   const { ip } = words;
   switch (origin) {
     case "anyone":
-      return "";
+      return [];
     case "thisHost":
-      return "fib saddr type local ";
+      return [match({ fib: { result: "type", flags: ["saddr"] } }, "local")];
     case "outsideSourceRanges":
-      return `jump ${sourcesChain(destination.sourceRanges ?? [], words).key} `;
+      return [{ jump: { target: sourcesChain(destination.sourceRanges ?? [], words).key } }];
     case "localPod":
     case "offCluster": {
-      const not = origin === "offCluster" ? "!= " : "";
-      if (detector === undefined) return "";
-      if (detector.by === "cidr") return `${ip} saddr ${not}${detector.cidrs[0] ?? ""} `;
-      if (detector.by === "interface") return `iifname ${not}${quotedInterface(detector.name)} `;
-      return `iifname ${not}${quotedInterface(detector.prefix, "*")} `;
+      const op = origin === "offCluster" ? "!=" : "==";
+      if (detector === undefined) return [];
+      if (detector.by === "cidr") return [match(payload(ip, "saddr"), prefixOf(detector.cidrs[0] ?? ""), op)];
+      const name = detector.by === "interface" ? interfaceName(detector.name) : interfaceName(detector.prefix, "*");
+      return [match(meta("iifname"), name, op)];
     }
   }
 }
@@ -152,10 +153,10 @@ export interface PickTargets {
   readonly local: string;
 }
 
-/** The verdict of one rule, as nft says it. */
-export function ruleVerdict({ to }: Rule, targets: PickTargets, { isCounting }: Words): string {
-  if (to === "drop") return isCounting ? `goto ${DISCARD_CHAIN}` : "drop";
-  return `goto ${to === "reject" ? REFUSE_CHAIN : targets[to]}`;
+/** The verdict of one rule. */
+function ruleVerdict({ to }: Rule, targets: PickTargets, { isCounting }: Words): NftVerdict {
+  if (to === "drop") return isCounting ? goTo(DISCARD_CHAIN) : DROP;
+  return goTo(to === "reject" ? REFUSE_CHAIN : targets[to]);
 }
 
 /**
@@ -173,30 +174,36 @@ export function policyFor(
   const { rules } = destination;
   const only = rules[0];
   if (rules.length === 1 && only?.from === "anyone" && !only.masquerade)
-    return { verdict: ruleVerdict(only, targets, words), chain: undefined };
+    return { verdict: printRule([ruleVerdict(only, targets, words)]), chain: undefined };
   const name = rules.map((rule) => ruleName(rule, destination, targets, words)).join(".");
-  const texts = rules.map((rule) => {
-    const match = originMatch(rule.from, destination, node, words);
-    // The sources chain drops by itself; its jump comes back for allowed sources.
-    if (rule.from === "outsideSourceRanges") return match.trimEnd();
-    const mark = rule.masquerade ? `${markForMasquerade(node.settings.masqueradeBit)} ` : "";
-    return `${match}${mark}${ruleVerdict(rule, targets, words)}`;
-  });
-  return { verdict: `goto ${name}`, chain: sharedChain(name, texts) };
+  const chains = sharedChains(node, words);
+  let found = chains.get(name);
+  if (found === undefined) {
+    if (chains.size >= SHARED_MAX) chains.clear();
+    const made = rules.map((rule) => ruleOf(rule, destination, targets, node, words));
+    chains.set(name, (found = chain(name, made)));
+  }
+  return { verdict: `goto ${name}`, chain: found };
 }
 
-/** Chains that many rows share, by all that is in them: a digest for each of ten thousand rows is a tenth of what rendering costs. */
-const sharedChains = new Map<string, ChainObject>();
+function ruleOf(rule: Rule, destination: Destination, targets: PickTargets, node: NodeContext, words: Words): ChainRule {
+  const origin = originMatch(rule.from, destination, node, words);
+  // The sources chain drops by itself; its jump comes back for allowed sources.
+  if (rule.from === "outsideSourceRanges") return origin;
+  const mark: readonly NftRuleStatement[] = rule.masquerade ? [setMark({ "|": [meta("mark"), 2 ** node.settings.masqueradeBit] })] : [];
+  return [...origin, ...mark, ruleVerdict(rule, targets, words)];
+}
+
+/** Chains that many rows share, by their names, which say all that is in them on one node: making each for ten thousand rows costs more than all else. */
+const chainsOfNodes = new WeakMap<NodeContext, Map<Words, Map<string, ChainObject>>>();
 /** Those with source ranges or affinity come and go with their rows. */
 const SHARED_MAX = 1_000;
 
-function sharedChain(name: string, rules: readonly string[]): ChainObject {
-  const memo = [name, ...rules].join("\n");
-  let found = sharedChains.get(memo);
-  if (found === undefined) {
-    if (sharedChains.size >= SHARED_MAX) sharedChains.clear();
-    sharedChains.set(memo, (found = chain(name, rules)));
-  }
+function sharedChains(node: NodeContext, words: Words): Map<string, ChainObject> {
+  let ofNode = chainsOfNodes.get(node);
+  if (ofNode === undefined) chainsOfNodes.set(node, (ofNode = new Map<Words, Map<string, ChainObject>>()));
+  let found = ofNode.get(words);
+  if (found === undefined) ofNode.set(words, (found = new Map<string, ChainObject>()));
   return found;
 }
 
@@ -206,9 +213,9 @@ function ruleName(rule: Rule, destination: Destination, targets: PickTargets, wo
   return `${ORIGIN_NAMES[rule.from]}${rule.masquerade ? "masq-" : ""}${target}`;
 }
 
-/** The key of an affinity entry behind the client's address: two constants, which nft takes in a lookup key only in this guise. */
-export function constants(...numbers: readonly number[]): string {
-  return numbers.map((number) => `numgen random mod 1 offset ${number}`).join(" . ");
+/** The key of an affinity entry behind the client's address: constants, which nft takes in a lookup key only in this form. */
+function constants(...numbers: readonly number[]): readonly NftExpression[] {
+  return numbers.map((number) => numgen(1, number));
 }
 
 /** Name of the chain for one endpoint of an affinity row. */
@@ -232,24 +239,29 @@ export function affinityChainOf(key: string): string {
 export function endpointChain(
   rowKey: string,
   protocol: string,
-  endpoint: string,
-  target: string,
+  { ip: addr, port }: { readonly ip: string; readonly port: number },
   seconds: number,
   { ip }: Words,
 ): ChainObject {
+  const endpoint = hostPort(addr, port);
   const { high, low } = fingerprint(`${rowKey} ${endpoint}`);
-  const remember = `update @affinity { ${ip} saddr . ${constants(high, low)} timeout ${seconds}s }`;
-  return chain(endpointChainName(rowKey, endpoint), [remember, `meta l4proto ${protocol} dnat ${ip} to ${target}`]);
+  const val = concat(payload(ip, "saddr"), ...constants(high, low));
+  return chain(endpointChainName(rowKey, endpoint), [
+    [{ set: { op: "update", elem: { elem: { val, timeout: seconds } }, set: "@affinity" } }],
+    [match(meta("l4proto"), protocol), { dnat: { family: ip, addr, port } }],
+  ]);
 }
 
 /** The chain that sends a client where it was sent before, and a new one to a random endpoint of the pool. */
 export function affinityChain(name: string, rowKey: string, endpoints: readonly string[], words: Words): ChainObject {
   const { ip } = words;
-  const known = endpoints.map((endpoint) => {
+  const known = endpoints.map((endpoint): ChainRule => {
     const { high, low } = fingerprint(`${rowKey} ${endpoint}`);
-    return `${ip} saddr . ${constants(high, low)} @affinity goto ${endpointChainName(rowKey, endpoint)}`;
+    const client = concat(payload(ip, "saddr"), ...constants(high, low));
+    return [match(client, "@affinity"), goTo(endpointChainName(rowKey, endpoint))];
   });
   const { high, low } = fingerprint(name);
-  const rules = [...known, `${constants(high, low)} . numgen random mod ${endpoints.length} vmap @affinity-endpoints`];
+  const draw = vmap(concat(...constants(high, low), numgen(endpoints.length)), "@affinity-endpoints");
+  const rules = [...known, [draw]];
   return chain(name, counted("counted-connections", words, rules));
 }

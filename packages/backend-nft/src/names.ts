@@ -60,14 +60,14 @@ export function fingerprint(text: string): Fingerprint {
 }
 
 /**
- * Quote an interface name for a rule.
+ * The name of a device in a rule.
  * @throws {ProxyError} `invalid_object` when it can't be one.
  */
-export function quotedInterface(name: string, suffix: "" | "*" = ""): string {
+export function interfaceName(name: string, suffix: "" | "*" = ""): string {
   if (!/^[A-Za-z0-9_.:@-]{1,15}$/.test(name)) {
     throw new ProxyError("invalid_object", `bad interface name ${JSON.stringify(name)}`, {
       hint: "use up to 15 letters, digits or _ . : @ -",
     });
   }
-  return `"${name}${suffix}"`;
+  return `${name}${suffix}`;
 }

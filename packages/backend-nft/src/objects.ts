@@ -1,5 +1,5 @@
 import type { Plain } from "@turnout/core/backend";
-import type { NftPartKind } from "@turnout/host/nft-statement";
+import type { NftPartKind, NftRuleStatement } from "@turnout/host/nft-statement";
 import { digest, LOOPBACK_SET } from "./names.ts";
 
 /** The whole table with its maps and sets; its value is the layout's version. */
@@ -9,14 +9,17 @@ export interface TableObject {
   readonly value: string;
 }
 
+/** A rule: its statements. */
+export type ChainRule = readonly NftRuleStatement[];
+
 /** A chain. Equality is by `value`, a digest of its rules that also travels in the comment of each. */
 export interface ChainObject {
   readonly kind: "chain";
   readonly key: string;
   /** `digest/number of rules`; what observe finds in a chain that isn't as we made it differs from any digest. */
   readonly value: string;
-  /** Rules as text, without comments; empty for an observed chain. */
-  readonly rules: readonly string[];
+  /** Its rules, without comments; empty for an observed chain. */
+  readonly rules: readonly ChainRule[];
 }
 
 /** Where a destination's packets go, and the endpoints of each pool that its rules use, as `address . port` at their indexes ("": vacant). */
@@ -138,6 +141,7 @@ const KEY_PARTS: Readonly<Record<string, readonly NftPartKind[]>> = {
   "cluster-ips": ["address"],
   "nodeport-ips": ["address"],
   hairpin: ["address", "address"],
+  affinity: ["address", "number", "number"],
   "affinity-endpoints": ["number", "number", "number"],
   [LOOPBACK_SET]: ["protocol"],
 };

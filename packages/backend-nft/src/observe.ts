@@ -1,5 +1,6 @@
 import type { Observed } from "@turnout/core/backend";
 import { objectId, ProxyError } from "@turnout/core/backend";
+import { printHook } from "@turnout/host/nft-statement";
 import type { NftElement, NftTable, NftTableChain, NftTableSink } from "@turnout/host";
 import { affinityKeyOf } from "./chains.ts";
 import { COUNT_SETS } from "./count-sets.ts";
@@ -101,7 +102,7 @@ export class TableObjects implements NftTableSink {
   /** A set that somebody deleted can't be put back by itself (what asks it comes before it in a plan), nor a chain get another hook. */
   #isWhole(isCounting: boolean): boolean {
     const setNames = isCounting ? [...SET_NAMES, ...Object.keys(COUNT_SETS)] : SET_NAMES;
-    const isOurs = [...this.#chains].every(([name, { hook }]) => BASE_CHAINS[name] === undefined || BASE_CHAINS[name] === hook);
+    const isOurs = [...this.#chains].every(([name, { hook }]) => BASE_CHAINS[name] === undefined || printHook(BASE_CHAINS[name]) === hook);
     return isOurs && this.#chains.has(layoutChain(isCounting)) && setNames.every((name) => this.#sets.has(name)) && !this.#lists.isOverfull;
   }
 

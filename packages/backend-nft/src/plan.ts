@@ -3,8 +3,9 @@ import { nftStatementText } from "@turnout/host/nft-statement";
 import type { NftStatement } from "@turnout/host/nft-statement";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import type { ChainObject, LargePoolObject, NftObject } from "./objects.ts";
-import { mapStatement, tableStatements } from "./skeleton.ts";
+import { mapCommand, tableCommands } from "./skeleton.ts";
 import {
+  chainOf,
   ELEMENTS_PER_STATEMENT,
   isDestination,
   writeAhead,
@@ -30,7 +31,7 @@ export interface Transaction {
 /** The way to delete one chain. */
 export interface ChainDeletion {
   readonly chain: ChainObject;
-  readonly statement: string;
+  readonly statement: NftStatement;
 }
 
 /** Endpoints of new destinations above this many are loaded ahead, in transactions of this size: bounded memory and stalls. */
@@ -48,29 +49,32 @@ const STAGED_ELEMENTS = 20_000;
 export function planDelta(delta: Delta<NftObject>, family: IPFamily): Plan<Transaction> {
   const table = delta.put.find(({ after }) => after.kind === "table");
   const isReplacing = table?.before !== undefined;
+  const nftFamily = NFT_FAMILY[family];
   const early = new Writer(family);
   const main = new Writer(family);
   const late = new Writer(family);
   const isDeleting = isReplacing || delta.remove.some(({ kind }) => kind === "table");
-  if (isDeleting) main.raw(`delete table ${NFT_FAMILY[family]} ${TABLE}`);
+  if (isDeleting) main.commands({ delete: { table: { family: nftFamily, name: TABLE } } });
   const ahead = isReplacing ? main : early;
-  if (table?.after.kind === "table") ahead.raw(...tableStatements(NFT_FAMILY[family], table.after.value));
-  for (const { after } of delta.put) if (after.kind === "map") ahead.raw(mapStatement(NFT_FAMILY[family], after.key));
+  if (table?.after.kind === "table") ahead.commands(...tableCommands(nftFamily, table.after.value));
+  for (const { after } of delta.put) if (after.kind === "map") ahead.commands(mapCommand(nftFamily, after.key));
   const newChains = delta.put.flatMap(({ before, after }) => (after.kind === "chain" && before === undefined ? [after] : []));
   const changedChains = delta.put.flatMap(({ before, after }) => (after.kind === "chain" && before !== undefined ? [after] : []));
-  writeChains(newChains, ahead);
+  writeChains(newChains, nftFamily, ahead);
   const staged = isReplacing ? NOTHING_STAGED : stageEndpoints(delta, family);
-  writeChains(changedChains, main);
+  writeChains(changedChains, nftFamily, main);
   for (const object of delta.remove) writeRemoval(object, main, late);
   for (const put of delta.put) writeLeaving(put, main, late);
   main.flush();
   late.flush();
   // No rule asks them any more, and nothing is in them.
-  if (!isDeleting) for (const { kind, key } of delta.remove) if (kind === "map") late.command("delete map", key);
+  if (!isDeleting)
+    for (const { kind, key: name } of delta.remove)
+      if (kind === "map") late.commands({ delete: { map: { family: nftFamily, table: TABLE, name } } });
   for (const put of delta.put) writeComing(put, main, staged.objects);
   main.flush();
   const emptied = delta.remove.filter((object) => object.kind === "chain");
-  for (const { key } of emptied) main.command("flush chain", key);
+  for (const { key } of emptied) main.commands({ flush: chainOf(nftFamily, key) });
   const forgets = delta.remove.flatMap(({ kind, key }) => (kind === "affinity" ? [key] : []));
   const change: Transaction = { ...quiet(main), emptied, forgets: isDeleting ? [] : forgets };
   const steps = [quiet(early), ...staged.transactions, change, ...inParts(late), deletionOf(delta, family)];
@@ -117,7 +121,7 @@ function inParts(writer: Writer): readonly Transaction[] {
 /** The transaction that deletes idle chains; without statements where there are none. */
 function deletionOf({ lingering }: Delta<NftObject>, family: IPFamily): Transaction {
   const deleted = lingering.flatMap(({ object }) =>
-    object.kind === "chain" ? [{ chain: object, statement: `delete chain ${NFT_FAMILY[family]} ${TABLE} ${object.key}` }] : [],
+    object.kind === "chain" ? [{ chain: object, statement: { delete: chainOf(NFT_FAMILY[family], object.key) } }] : [],
   );
   return { ...quietly(deleted.map(({ statement }) => statement)), deleted };
 }

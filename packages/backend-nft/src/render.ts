@@ -141,9 +141,9 @@ function renderAffinity(row: ServicePort, destination: Destination, words: Words
     const endpoints = row[name].map((index) => row.endpoints[index]).filter((endpoint) => endpoint !== undefined);
     const texts = endpoints.map(({ ip, port }) => hostPort(ip, port));
     const chainName = `affinity-${fingerprint(row.key).hex}-${name}`;
-    for (const text of texts) {
-      objects.push(endpointChain(row.key, row.name.protocol.toLowerCase(), text, text, row.affinitySeconds ?? 0, words));
-      const { high, low } = fingerprint(`${row.key} ${text}`);
+    for (const endpoint of endpoints) {
+      objects.push(endpointChain(row.key, row.name.protocol.toLowerCase(), endpoint, row.affinitySeconds ?? 0, words));
+      const { high, low } = fingerprint(`${row.key} ${hostPort(endpoint.ip, endpoint.port)}`);
       objects.push({ kind: "affinity", key: `${high} . ${low}`, value: true });
     }
     const { high, low } = fingerprint(chainName);

@@ -1,10 +1,12 @@
 import { namesLoopback, nodePortAddresses, unusableReason } from "@turnout/core/backend";
 import type { Context } from "@turnout/core/backend";
-import { chain, counted, hexBit, wordsOf } from "./chains.ts";
-import { byteRules, countRule, countSetStatements } from "./count-sets.ts";
-import { BYTES_CHAIN, DISCARD_CHAIN, layoutName, LOOPBACK_CHAIN, LOOPBACK_SET, OUTSIDE_CHAIN, REFUSE_CHAIN } from "./names.ts";
+import { concat, ct, goTo, match, meta, numgen, payload, setMark, vmap } from "@turnout/host/nft-statement";
+import type { NftCommand, NftExpression, NftHook, NftRuleStatement, NftSetSpec } from "@turnout/host/nft-statement";
+import { chain, counted, prefixOf, wordsOf } from "./chains.ts";
+import { byteRules, countIn, countRule, countSetCommands } from "./count-sets.ts";
+import { BYTES_CHAIN, DISCARD_CHAIN, layoutName, LOOPBACK_CHAIN, LOOPBACK_SET, OUTSIDE_CHAIN, REFUSE_CHAIN, TABLE } from "./names.ts";
 import { endpointMap, PROTOCOLS } from "./objects.ts";
-import type { ChainObject, NftObject } from "./objects.ts";
+import type { ChainObject, ChainRule, NftObject } from "./objects.ts";
 import type { NftFacts, NftOptions } from "./options.ts";
 
 /**
@@ -12,17 +14,17 @@ import type { NftFacts, NftOptions } from "./options.ts";
  * that translates ends it. Priorities order them only among themselves: ours come before those at dstnat and srcnat, such as iptables', whichever
  * program made its chains first (docs/adr/0076-nat-chains-before-others.md).
  */
-export const BASE_CHAINS: Readonly<Record<string, string>> = {
-  "nat-prerouting": "type nat hook prerouting priority -101",
-  "nat-output": "type nat hook output priority -101",
-  "nat-postrouting": "type nat hook postrouting priority 99",
+export const BASE_CHAINS: Readonly<Record<string, NftHook>> = {
+  "nat-prerouting": { type: "nat", hook: "prerouting", prio: -101 },
+  "nat-output": { type: "nat", hook: "output", prio: -101 },
+  "nat-postrouting": { type: "nat", hook: "postrouting", prio: 99 },
   // Behind all nat chains, also for packets of which another program's rule has rewritten the source.
-  "mark-postrouting": "type filter hook postrouting priority 101",
-  "filter-forward": "type filter hook forward priority 0",
-  "filter-output": "type filter hook output priority 0",
+  "mark-postrouting": { type: "filter", hook: "postrouting", prio: 101 },
+  "filter-forward": { type: "filter", hook: "forward", prio: 0 },
+  "filter-output": { type: "filter", hook: "output", prio: 0 },
   // Behind translation, and where each packet of a flow comes by first.
-  "bytes-prerouting": "type filter hook prerouting priority -50",
-  "bytes-output": "type filter hook output priority -50",
+  "bytes-prerouting": { type: "filter", hook: "prerouting", prio: -50 },
+  "bytes-output": { type: "filter", hook: "output", prio: -50 },
 };
 
 /** The chains by which packets that come in by a device ("": that this host sends) come to elements. */
@@ -52,78 +54,95 @@ function answeringAddresses({ family, addresses, settings }: Context<NftFacts>["
   return chosen === "all" ? chosen : chosen.filter((address) => unusableReason(address) !== "loopback");
 }
 
+const DROP: NftRuleStatement = { drop: null };
+const MASQUERADE: NftRuleStatement = { masquerade: { flags: "fully-random" } };
+
 function skeletonChains(node: Context<NftFacts>["node"], answersOnAll: boolean, isCounting: boolean): readonly ChainObject[] {
   const words = wordsOf(node.family, isCounting);
   const { ip, loopback } = words;
-  const bit = hexBit(node.settings.masqueradeBit);
-  const destination = `${ip} daddr . meta l4proto . th dport`;
-  const nodePort = answersOnAll ? `fib daddr type local ${ip} daddr != ${loopback}` : `${ip} daddr @nodeport-ips`;
-  // Packets that reach the filter hooks still addressed to a service address were not translated: nobody listens there.
-  const unclaimed = ["ct state new goto unclaimed"];
+  const bit = 2 ** node.settings.masqueradeBit;
+  const address = payload(ip, "daddr");
+  const port = [meta("l4proto"), payload("th", "dport")];
+  const nodePort = answersOnAll
+    ? [match({ fib: { result: "type", flags: ["daddr"] } }, "local"), match(address, loopback, "!=")]
+    : [match(address, "@nodeport-ips")];
+  const isMarked = match({ "&": [meta("mark"), bit] }, bit);
+  const isTranslated = match(ct("status"), "dnat", "in");
+  // Packets that reach the filter hooks still addressed to a service address were not translated: no one listens there.
+  const unclaimed: ChainRule = [match(ct("state"), "new", "in"), goTo("unclaimed")];
   return [
-    chain(REFUSE_CHAIN, counted("counted-rejects", words, ["reject"])),
+    chain(REFUSE_CHAIN, counted("counted-rejects", words, [[{ reject: null }]])),
     ...(namesLoopback(node.settings, node.family)
-      ? [chain(LOOPBACK_CHAIN, [`update @${LOOPBACK_SET} { meta l4proto counter }`, `goto ${REFUSE_CHAIN}`])]
+      ? [chain(LOOPBACK_CHAIN, [[countIn(LOOPBACK_SET, meta("l4proto"))], [goTo(REFUSE_CHAIN)]])]
       : []),
-    ...(isCounting ? [chain(DISCARD_CHAIN, [countRule("counted-drops", ip), "drop"])] : []),
-    ...(isCounting ? [chain(OUTSIDE_CHAIN, [countRule("counted-outside", ip), "drop"])] : []),
-    chain("dispatch", [`${destination} vmap @services`, `${nodePort} meta l4proto . th dport vmap @nodeports`]),
-    chain("unclaimed", [`${ip} daddr @cluster-ips reject`, ...node.serviceCIDRs.map((cidr) => `${ip} daddr ${cidr} drop`)]),
-    chain("nat-prerouting", ["goto dispatch"]),
-    chain("nat-output", ["goto dispatch"]),
-    chain("nat-postrouting", [
-      `meta mark and ${bit} == ${bit} masquerade fully-random`,
-      `ct status dnat ${ip} saddr . ${ip} daddr @hairpin masquerade fully-random`,
+    ...(isCounting ? [chain(DISCARD_CHAIN, [countRule("counted-drops", ip), [DROP]])] : []),
+    ...(isCounting ? [chain(OUTSIDE_CHAIN, [countRule("counted-outside", ip), [DROP]])] : []),
+    chain("dispatch", [[vmap(concat(address, ...port), "@services")], [...nodePort, vmap(concat(...port), "@nodeports")]]),
+    chain("unclaimed", [
+      [match(address, "@cluster-ips"), { reject: null }],
+      ...node.serviceCIDRs.map((cidr): ChainRule => [match(address, prefixOf(cidr)), DROP]),
     ]),
-    chain("mark-postrouting", [`meta mark and ${bit} == ${bit} meta mark set meta mark xor ${bit}`]),
-    chain("filter-forward", unclaimed),
+    chain("nat-prerouting", [[goTo("dispatch")]]),
+    chain("nat-output", [[goTo("dispatch")]]),
+    chain("nat-postrouting", [
+      [isMarked, MASQUERADE],
+      [isTranslated, match(concat(payload(ip, "saddr"), address), "@hairpin"), MASQUERADE],
+    ]),
+    chain("mark-postrouting", [[isMarked, setMark({ "^": [meta("mark"), bit] })]]),
+    chain("filter-forward", [unclaimed]),
     // What the host sends to an address of its own (a node-local DNS cache has a cluster IP) is answered by itself.
-    chain(
-      "filter-output",
-      unclaimed.map((rule) => `oifname != "lo" ${rule}`),
-    ),
+    chain("filter-output", [[match(meta("oifname"), "lo", "!="), ...unclaimed]]),
   ];
 }
 
 /** Bytes of translated flows, once for each packet: what this node sends to itself was counted when it left. */
 function byteChains(ip: string): readonly ChainObject[] {
-  const toCounting = `ct status dnat goto ${BYTES_CHAIN}`;
+  const toCounting: ChainRule = [match(ct("status"), "dnat", "in"), goTo(BYTES_CHAIN)];
   return [
     chain(BYTES_CHAIN, byteRules(ip)),
-    chain("bytes-prerouting", [`iifname != "lo" ${toCounting}`]),
+    chain("bytes-prerouting", [[match(meta("iifname"), "lo", "!="), ...toCounting]]),
     chain("bytes-output", [toCounting]),
   ];
 }
 
 /** How endpoints are numbered in a key. */
-const index = "numgen random mod 65536";
+const INDEX = numgen(65_536);
 
-/** The statement that makes a map of endpoints, by its name. */
-export function mapStatement(family: "ip" | "ip6", name: string): string {
-  const [, ofNodePorts, protocol = ""] = /^(nodeport-)?endpoints-([a-z]+)/.exec(name) ?? [];
-  const endpoint = `${family} daddr . ${protocol} dport`;
-  const key = ofNodePorts === undefined ? endpoint : `${protocol} dport`;
-  return `add map ${family} turnout ${name} { typeof ${key} . ${index} : ${endpoint}; }`;
+/** A type that is that of several expressions. */
+function like(...parts: readonly NftExpression[]): { readonly typeof: NftExpression } {
+  return { typeof: concat(...parts) };
 }
 
-/** Statements that make the table with its maps and sets, for one nft family. */
-export function tableStatements(family: "ip" | "ip6", layout: string): readonly string[] {
+/** The command that makes a map of endpoints, by its name. */
+export function mapCommand(family: "ip" | "ip6", name: string): NftCommand {
+  const [, ofNodePorts, protocol = ""] = /^(nodeport-)?endpoints-([a-z]+)/.exec(name) ?? [];
+  const [address, port] = [payload(family, "daddr"), payload(protocol, "dport")];
+  const type = ofNodePorts === undefined ? like(address, port, INDEX) : like(port, INDEX);
+  return { add: { map: { family, table: TABLE, name, type, map: like(address, port) } } };
+}
+
+/** Commands that make the table with its maps and sets, for one nft family. */
+export function tableCommands(family: "ip" | "ip6", layout: string): readonly NftCommand[] {
   const address = family === "ip" ? "ipv4_addr" : "ipv6_addr";
-  const set = (name: string, body: string): string => `add set ${family} turnout ${name} { ${body} }`;
-  const map = (name: string, body: string): string => `add map ${family} turnout ${name} { ${body} }`;
+  const set = (name: string, spec: Omit<NftSetSpec, "family" | "table" | "name">): NftCommand => ({
+    add: { set: { family, table: TABLE, name, ...spec } },
+  });
+  const verdicts = (name: string, type: NftSetSpec["type"] = ""): NftCommand => ({
+    add: { map: { family, table: TABLE, name, type, map: "verdict" } },
+  });
   return [
-    `add table ${family} turnout`,
-    set("cluster-ips", `type ${address};`),
-    set("nodeport-ips", `type ${address};`),
-    set("hairpin", `type ${address} . ${address};`),
-    map("services", `type ${address} . inet_proto . inet_service : verdict;`),
-    map("nodeports", "type inet_proto . inet_service : verdict;"),
+    { add: { table: { family, name: TABLE } } },
+    set("cluster-ips", { type: address }),
+    set("nodeport-ips", { type: address }),
+    set("hairpin", { type: [address, address] }),
+    verdicts("services", [address, "inet_proto", "inet_service"]),
+    verdicts("nodeports", ["inet_proto", "inet_service"]),
     // A map a protocol: nft adds the match of the protocol a map's type names to the rules that look things up in it.
-    ...PROTOCOLS.flatMap((protocol) => (["service", "nodeport"] as const).map((kind) => mapStatement(family, endpointMap(kind, protocol)))),
-    set("affinity", `typeof ${family} saddr . ${index} . ${index}; size 1048576; flags dynamic,timeout;`),
-    set(LOOPBACK_SET, "type inet_proto; size 8; flags dynamic;"),
-    map("affinity-endpoints", `typeof ${index} . ${index} . ${index} : verdict;`),
-    ...(layout === layoutName(true) ? countSetStatements(family) : []),
-    `add chain ${family} turnout layout-${layout}`,
+    ...PROTOCOLS.flatMap((protocol) => (["service", "nodeport"] as const).map((kind) => mapCommand(family, endpointMap(kind, protocol)))),
+    set("affinity", { type: like(payload(family, "saddr"), INDEX, INDEX), size: 1_048_576, flags: ["dynamic", "timeout"] }),
+    set(LOOPBACK_SET, { type: "inet_proto", size: 8, flags: ["dynamic"] }),
+    verdicts("affinity-endpoints", like(INDEX, INDEX, INDEX)),
+    ...(layout === layoutName(true) ? countSetCommands(family) : []),
+    { add: { chain: { family, table: TABLE, name: `layout-${layout}` } } },
   ];
 }

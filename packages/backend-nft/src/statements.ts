@@ -1,5 +1,5 @@
 import type { IPFamily, Put } from "@turnout/core/backend";
-import type { NftElements, NftElementWrite, NftStatement } from "@turnout/host/nft-statement";
+import type { NftChainSpec, NftCommand, NftElements, NftElementWrite, NftStatement } from "@turnout/host/nft-statement";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { slotsFor } from "./chains.ts";
 import { endpointLocation, keyParts, largePoolLocation, POOLS, VERDICT_MAPS } from "./objects.ts";
@@ -37,12 +37,9 @@ export class Writer {
     return this.#statements;
   }
 
-  raw(...statements: readonly string[]): void {
-    this.#statements.push(...statements);
-  }
-
-  command(verb: string, rest: string): void {
-    this.#statements.push(`${verb} ${this.#family} ${TABLE} ${rest}`);
+  /** Write commands, before the elements that are collected. */
+  commands(...commands: readonly NftCommand[]): void {
+    this.#statements.push(...commands);
   }
 
   add(set: string, key: string, value: string = "", comment: string = ""): void {
@@ -82,15 +79,20 @@ export function isDestination(object: NftObject): object is DestinationObject {
 }
 
 /** Make chains with exactly their rules, whatever is there under their names (changed, idle, or somebody's doing). */
-export function writeChains(chains: readonly ChainObject[], writer: Writer): void {
+export function writeChains(chains: readonly ChainObject[], family: "ip" | "ip6", writer: Writer): void {
   for (const { key } of chains) {
     const base = BASE_CHAINS[key];
-    writer.command("add chain", base === undefined ? key : `${key} { ${base}; policy accept; }`);
+    writer.commands({ add: chainOf(family, key, base === undefined ? {} : { ...base, policy: "accept" }) });
   }
   for (const { key, rules, value } of chains) {
-    writer.command("flush chain", key);
-    for (const rule of rules) writer.command("add rule", `${key} ${rule} comment "${value}"`);
+    writer.commands({ flush: chainOf(family, key) });
+    for (const expr of rules) writer.commands({ add: { rule: { family, table: TABLE, chain: key, expr, comment: value } } });
   }
+}
+
+/** A chain of the table, as what a command is about. */
+export function chainOf(family: "ip" | "ip6", name: string, base: Partial<NftChainSpec> = {}): { readonly chain: NftChainSpec } {
+  return { chain: { family, table: TABLE, name, ...base } };
 }
 
 /** Take an object out; what a packet under way may still look up goes to `late`. */

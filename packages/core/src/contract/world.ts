@@ -48,6 +48,8 @@ export interface Log {
 export interface ExecOptions {
   /** Written to its stdin, which is then closed; default: nothing. */
   readonly input?: string;
+  /** What the input says, as data: for programs in memory, which read that instead of the text. */
+  readonly data?: unknown;
   /** The child is killed after this long, default 60,000. */
   readonly timeoutMs?: number;
   /** stdout above this many bytes fails the run; default 1 GiB. */
@@ -69,7 +71,7 @@ export interface ExecResult {
 }
 
 /** How a command that has started is given its input and waited for. */
-export type FinishOptions = Pick<ExecOptions, "timeoutMs" | "signal">;
+export type FinishOptions = Pick<ExecOptions, "timeoutMs" | "signal" | "data">;
 
 /** A command that was started before its input is known: what its start takes is over when it is needed. */
 export interface StartedCommand {

@@ -2,16 +2,14 @@ import { ProxyError } from "@turnout/core";
 import type { Clock, Exec, ExecResult, Log, StartedCommand } from "@turnout/core";
 import type { Netlink } from "../netlink/netlink.ts";
 import { isCrash } from "../exec/exec-errors.ts";
-import { nftStatementText } from "../nft-statement/nft-statement.ts";
-import type { NftElements, NftStatement } from "../nft-statement/nft-statement.ts";
+import { isElements, nftStatementText } from "../nft-statement/nft-statement.ts";
+import type { NftStatement } from "../nft-statement/nft-statement.ts";
+import type { NftFamily } from "../nft-statement/syntax.ts";
 import { EchoCount } from "../watch/own-commits.ts";
 import type { OwnCommits } from "../watch/own-commits.ts";
 import { nftCrash } from "./crash.ts";
 import { nftError } from "./errors.ts";
 import { Patience } from "./patience.ts";
-
-/** The families of tables that we use. */
-type NftFamily = "ip" | "ip6" | "inet";
 
 /** A small transaction takes some ms, on a slow machine beside another's large commit a second; a MB takes a third of a second. */
 const COMMIT_PATIENCE = { baseMs: 3_000, perKBMs: 10, firstFactor: 4 };
@@ -82,7 +80,7 @@ export class NftSession {
     const kernel = this.#kernel;
     if (kernel === undefined || !statements.every(isElements)) {
       return async (signal) => {
-        await this.echoes.during(() => this.#carryOut(statements.map(nftStatementText), signal));
+        await this.echoes.during(() => this.#carryOut(statements, signal));
         // Where there is one transaction of rules there are often more.
         this.#later(() => this.start(), START_AFTER_MS);
       };
@@ -127,17 +125,17 @@ export class NftSession {
     return this.#listPatience.during(0, (timeoutMs) => this.#exec.run(this.#nft, ["-j", "list", ...what], { signal, timeoutMs }));
   }
 
-  async #carryOut(statements: readonly string[], signal: AbortSignal): Promise<void> {
-    const input = `${statements.join("\n")}\n`;
-    const { code, stderr, signal: by } = await this.#own.during(1, () => this.#finish(input, signal));
+  async #carryOut(statements: readonly NftStatement[], signal: AbortSignal): Promise<void> {
+    const input = `${statements.map(nftStatementText).join("\n")}\n`;
+    const { code, stderr, signal: by } = await this.#own.during(1, () => this.#finish(input, statements, signal));
     if (by !== undefined && isCrash(by)) throw await nftCrash(this.#exec, this.#nft, by, signal);
     if (code !== 0) throw nftError(stderr, "apply a transaction");
   }
 
   /** Where nft crashes, it is tried once more with other programs' sets out of its sight: they are what it mostly can't read. */
-  async #finish(input: string, signal: AbortSignal): Promise<ExecResult> {
+  async #finish(input: string, data: readonly NftStatement[], signal: AbortSignal): Promise<ExecResult> {
     const attempt = (text: string): Promise<ExecResult> =>
-      this.#commitPatience.during(text.length, (timeoutMs) => this.#nextNft().finish(text, { signal, timeoutMs }));
+      this.#commitPatience.during(text.length, (timeoutMs) => this.#nextNft().finish(text, { signal, timeoutMs, data }));
     // What is listed at the end of the input decides what nft reads before it begins.
     const confined = `${input}list table ${this.#table}\n`;
     if (this.#isConfined) return await attempt(confined);
@@ -167,8 +165,4 @@ export class NftSession {
     this.#waiting = undefined;
     return nft;
   }
-}
-
-function isElements(statement: NftStatement): statement is NftElements {
-  return typeof statement !== "string";
 }
