@@ -3,20 +3,18 @@
  *
  * @packageDocumentation
  */
-import { hostPort, nodePortAddresses, objectId, ProxyError, unusableReason } from "@turnout/core/backend";
-import type {
-  Backend,
-  BackendModule,
-  Context,
-  HostEvent,
-  IPFamily,
-  KernelObject,
-  Plan,
-  ServicePort,
-  Target,
-  World,
+import {
+  ALL_CAPABILITIES,
+  defineBackend,
+  hostPort,
+  nodePortAddresses,
+  objectId,
+  ProxyError,
+  textOption,
+  unusableReason,
 } from "@turnout/core/backend";
-import { createLinuxWorld, type Netlink } from "@turnout/host";
+import type { Backend, BackendModule, Context, IPFamily, KernelObject, ServicePort, Target, World } from "@turnout/core/backend";
+import { createLinuxWorld, readHostAddresses, type Netlink } from "@turnout/host";
 import { parseTable, tableText, type Host, type Route } from "./table.ts";
 
 /** What can be set with `--backend-option`. */
@@ -43,22 +41,13 @@ export interface Step {
 }
 
 /** The backend module: what `turnout --backend` loads. */
-const table: BackendModule<TableOptions, Facts, KernelObject, Step, TableWorld> = {
+const table: BackendModule<TableOptions, Facts, KernelObject, Step, TableWorld> = defineBackend({
   name: "table",
-  contract: 2,
   residence: "kernel", // the table stays when the process ends
   capabilities: {
-    IPv4: true,
-    IPv6: true,
-    TCP: true,
-    UDP: true,
+    ...ALL_CAPABILITIES,
     SCTP: "readers of the table don't speak it",
     sessionAffinity: "readers of the table remember no clients",
-    sourceRanges: true,
-    clientAddress: true,
-    hairpin: true,
-    hostOrigin: true,
-    drop: true,
   },
   variants: {
     undefinedClusterIPPort: "pass",
@@ -71,30 +60,29 @@ const table: BackendModule<TableOptions, Facts, KernelObject, Step, TableWorld> 
   },
   nodePortAddressesDefault: NODE_PORT_ADDRESSES,
   createWorld: createLinuxWorld,
-  parseOptions: ({ directory = "/run/turnout-table", ...unknown }) => {
-    for (const name of Object.keys(unknown)) throw new ProxyError("invalid_object", `unknown option ${name}`, { hint: "known: directory" });
-    if (typeof directory !== "string" || !directory.startsWith("/"))
-      throw new ProxyError("invalid_object", "directory must be a path from /");
-    return { directory };
-  },
-  async probe({ directory }, { exec, netlink }, signal) {
+  options: { directory: textOption("directory", "/run/turnout-table", "a path from /", /^\//) },
+  facts: (_options, { netlink }) => readHostAddresses((family) => netlink.addresses(family)),
+  factChanges: ({ netlink }, signal) => netlink.watchAddresses(signal),
+  async probe({ directory }, { exec }, signal) {
     const { code } = await exec.run("test", ["-w", directory], { signal });
-    const problem = new ProxyError("permission_denied", "no directory that can be written", {
-      object: directory,
-      hint: `mkdir -p ${directory}`,
-    });
-    return { facts: await factsOf(netlink), versions: {}, problems: code === 0 ? [] : [problem] };
+    const hint = `mkdir -p ${directory}`;
+    const problem = new ProxyError("permission_denied", "no directory that can be written", { object: directory, hint });
+    return { problems: code === 0 ? [] : [problem] };
   },
-  open: ({ directory }, world) =>
-    Promise.resolve({
-      family: (family) => openTable(`${directory}/${family}.json`, family, world),
-      close: () => Promise.resolve(),
-    }),
-};
+  share: ({ directory }, world): Shared => ({ directory, world }),
+  family: openTable,
+});
 export default table;
 
+/** What both families share. */
+interface Shared {
+  readonly directory: string;
+  readonly world: TableWorld;
+}
+
 /** Make the backend for one family, on one file. */
-function openTable(file: string, family: IPFamily, { exec, netlink, log }: TableWorld): Backend<Facts, KernelObject, Step> {
+function openTable(family: IPFamily, { directory, world: { exec, netlink, log } }: Shared): Backend<Facts, KernelObject, Step> {
+  const file = `${directory}/${family}.json`;
   let known: ReadonlyMap<string, KernelObject> | undefined;
   const must = async (program: string, args: readonly string[], signal: AbortSignal, input: string = ""): Promise<string> => {
     const { code, stdout, stderr } = await exec.run(program, args, { signal, input });
@@ -103,14 +91,13 @@ function openTable(file: string, family: IPFamily, { exec, netlink, log }: Table
   };
   const read = async (signal: AbortSignal): Promise<ReadonlyMap<string, KernelObject>> => {
     const { code } = await exec.run("test", ["-e", file], { signal });
-    return code === 0
-      ? parseTable(await must("cat", [file], signal), (why) => log.warn("the table is not ours", { file, why }))
-      : new Map();
+    if (code !== 0) return new Map();
+    return parseTable(await must("cat", [file], signal), (why) => log.warn("the table is not ours", { file, why }));
   };
   return {
     skeleton: renderHost,
     render: renderRow,
-    plan: ({ put, remove }): Plan<Step> => ({
+    plan: ({ put, remove }) => ({
       steps: [
         ...remove.map((object) => ({ do: "remove" as const, object })),
         ...put.map(({ after }) => ({ do: "put" as const, object: after })),
@@ -130,14 +117,7 @@ function openTable(file: string, family: IPFamily, { exec, netlink, log }: Table
       return {};
     },
     forgetFlows: (flows, signal) => netlink.deleteFlows(family, flows, signal),
-    async *watch(signal): AsyncIterable<HostEvent<Facts>> {
-      const changes = netlink.watchAddresses(signal); // listens from here on, so nothing is missed
-      yield { kind: "facts", facts: await factsOf(netlink) };
-      for await (const _ of changes) yield { kind: "facts", facts: await factsOf(netlink) };
-    },
-    async cleanup(signal) {
-      await must("rm", ["-f", file, `${file}.new`], signal);
-    },
+    cleanup: async (signal) => void (await must("rm", ["-f", file, `${file}.new`], signal)),
   };
 }
 
@@ -174,11 +154,4 @@ function renderRow(row: ServicePort): readonly KernelObject[] {
     const value: Route = { service: row.key, sources: sourceRanges, rules: rules.map((rule) => ({ ...rule, to: servers(rule.to) })) };
     return { kind: "route", key: `${row.name.protocol} ${hostPort(address === "" ? "*" : address, port)}`, value };
   });
-}
-
-async function factsOf(netlink: TableWorld["netlink"]): Promise<Facts> {
-  const [IPv4, IPv6] = await Promise.all((["IPv4", "IPv6"] as const).map((family) => netlink.addresses(family)));
-  const texts = (addresses: Awaited<ReturnType<typeof netlink.addresses>> = []): readonly string[] =>
-    [...new Set(addresses.map(({ ip }) => ip))].toSorted();
-  return { IPv4: texts(IPv4), IPv6: texts(IPv6) };
 }

@@ -1,12 +1,11 @@
 import { join } from "node:path";
-import { ALL_CAPABILITIES, objectId, ProxyError } from "@turnout/core/backend";
+import { ALL_CAPABILITIES, defineBackend, objectId, ProxyError } from "@turnout/core/backend";
 import type {
   Backend,
   BackendMetric,
   BackendModule,
   Context,
   Counts,
-  Dataplane,
   Delta,
   FlowFilter,
   HostEvent,
@@ -33,7 +32,7 @@ import { TABLE_OBJECT } from "./nft-table.ts";
 import type { EbpfObject, TableObject } from "./objects.ts";
 import { PacketHost } from "./packet-host.ts";
 import { readLook } from "./observe.ts";
-import { EBPF_OPTIONS, parseEbpfOptions } from "./options.ts";
+import { EBPF_OPTIONS } from "./options.ts";
 import type { EbpfFacts, EbpfOptions } from "./options.ts";
 import { PinnedMaps } from "./pinned-maps.ts";
 import { explainPlan, planDelta } from "./plan.ts";
@@ -52,9 +51,8 @@ import { createEbpfWorld } from "./world.ts";
 import type { EbpfWorld } from "./world.ts";
 
 /** The eBPF dataplane as a backend module. */
-export const ebpfModule: BackendModule<EbpfOptions, EbpfFacts, EbpfObject, Step, EbpfWorld> = {
+export const ebpfModule: BackendModule<EbpfOptions, EbpfFacts, EbpfObject, Step, EbpfWorld> = defineBackend({
   name: "ebpf",
-  contract: 2,
   residence: "kernel",
   capabilities: {
     ...ALL_CAPABILITIES,
@@ -78,51 +76,42 @@ export const ebpfModule: BackendModule<EbpfOptions, EbpfFacts, EbpfObject, Step,
   },
   createWorld: createEbpfWorld,
   options: EBPF_OPTIONS,
-  parseOptions: parseEbpfOptions,
   probe: probeEbpf,
-  open: (options, world) => Promise.resolve(new EbpfDataplane(options, world)),
-};
+  share: shareOf,
+  /** The first family keeps what both share. */
+  family(family, shared) {
+    shared.families.add(family);
+    return new EbpfBackend(family, shared.families.values().next().value === family, shared);
+  },
+  close({ maps, packets }) {
+    maps.close();
+    packets.nft.close();
+    return Promise.resolve();
+  },
+});
 
 /** The maps and links of a host, which both families share. */
-class EbpfDataplane implements Dataplane<EbpfFacts, EbpfObject, Step> {
-  readonly #shared: Shared;
-
-  constructor(options: EbpfOptions, world: EbpfWorld) {
-    const maps = new PinnedMaps(world, options);
-    const families = new Set<IPFamily>();
-    const cgroup = (): string => {
-      const folder = options.cgroup ?? world.mounts().cgroup2;
-      if (folder === undefined)
-        throw new ProxyError("host_unsupported", "cgroup v2 is not mounted", { hint: "mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified" });
-      return folder;
-    };
-    const filtered = new Set<string>();
-    this.#shared = {
-      options,
-      filtered,
-      watches: new Watches({ maps, world, filtered: () => filtered }),
-      world,
-      maps,
-      families,
-      packets: new PacketHost(world),
-      serving: new Serving(),
-      links: new HookLinks({ world, maps, cgroup, families: () => families }),
-      carriers: new Carriers(world.log),
-    };
-  }
-
-  /** The first family keeps what both share. */
-  family(family: IPFamily): EbpfBackend {
-    const { families } = this.#shared;
-    families.add(family);
-    return new EbpfBackend(family, families.values().next().value === family, this.#shared);
-  }
-
-  close(): Promise<void> {
-    this.#shared.maps.close();
-    this.#shared.packets.nft.close();
-    return Promise.resolve();
-  }
+function shareOf(options: EbpfOptions, world: EbpfWorld): Shared {
+  const maps = new PinnedMaps(world, options);
+  const families = new Set<IPFamily>();
+  const filtered = new Set<string>();
+  const cgroup = (): string => {
+    const folder = options.cgroup ?? world.mounts().cgroup2;
+    if (folder !== undefined) return folder;
+    throw new ProxyError("host_unsupported", "cgroup v2 is not mounted", { hint: "mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified" });
+  };
+  return {
+    options,
+    filtered,
+    watches: new Watches({ maps, world, filtered: () => filtered }),
+    world,
+    maps,
+    families,
+    packets: new PacketHost(world),
+    serving: new Serving(),
+    links: new HookLinks({ world, maps, cgroup, families: () => families }),
+    carriers: new Carriers(world.log),
+  };
 }
 
 /** What both families share. */

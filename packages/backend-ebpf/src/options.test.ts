@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { DEFAULT_SIZES, maxEntries, optionFor, parseEbpfOptions } from "./options.ts";
+import { ebpfModule } from "./module.ts";
+import { DEFAULT_SIZES, maxEntries, optionFor } from "./options.ts";
 
 describe("options", () => {
   it("have defaults", () => {
-    expect(parseEbpfOptions({})).toEqual({
+    expect(ebpfModule.parseOptions({})).toEqual({
       sizes: DEFAULT_SIZES,
       optOutServices: new Set(),
       optOutNamespaces: [],
@@ -28,7 +29,7 @@ describe("options", () => {
       counters: true,
       "verifier-log": "/var/log/verifier",
     };
-    expect(parseEbpfOptions(raw)).toEqual({
+    expect(ebpfModule.parseOptions(raw)).toEqual({
       sizes: { ...DEFAULT_SIZES, services: 7, sockets: 9 },
       optOutServices: new Set(["shop/cart"]),
       optOutNamespaces: ["/run/netns/a"],
@@ -55,7 +56,7 @@ describe("options", () => {
     [{ devices: ["a device"] }, "devices must be a list"],
     [{ devices: [""] }, "devices must be a list"],
     [{ devices: [3] }, "devices must be a list"],
-  ])("%j is refused", (raw, message) => expect(() => parseEbpfOptions(raw)).toThrow(message));
+  ])("%j is refused", (raw, message) => expect(() => ebpfModule.parseOptions(raw)).toThrow(message));
 
   it("size maps that there are, and their defaults are those of the C", () => {
     const header = readFileSync(new URL("programs/layout.h", import.meta.url), "utf8");

@@ -1,5 +1,5 @@
-import { ProxyError, refuseUnknownOptions } from "@turnout/core/backend";
-import type { IPFamily, OptionKinds, Plain } from "@turnout/core/backend";
+import { listOption, numberOption, switchOption, textOption } from "@turnout/core/backend";
+import type { IPFamily, OptionOf, OptionsOf } from "@turnout/core/backend";
 import type { DeviceFact } from "./devices.ts";
 
 /** How many elements the maps may have. */
@@ -74,46 +74,37 @@ const SIZED_BY = {
 /** A map has at most so many elements here: its memory would be gigabytes beyond. */
 const SIZE_MAX = 16_777_216;
 
-/** What {@link parseEbpfOptions} takes. */
-export const EBPF_OPTIONS: OptionKinds = {
-  "max-services": "number",
-  "max-endpoints": "number",
-  "max-ranges": "number",
-  "max-affinity": "number",
-  "max-sockets": "number",
-  "opt-out-services": "list",
-  "opt-out-namespaces": "list",
-  "host-sockets-only": "switch",
-  cgroup: "text",
-  devices: "list",
-  counters: "switch",
-  "verifier-log": "text",
+/** The options by name. */
+export const EBPF_OPTIONS: OptionsOf<EbpfOptions> = {
+  sizes: {
+    services: sizeOption("services"),
+    endpoints: sizeOption("endpoints"),
+    ranges: sizeOption("ranges"),
+    affinity: sizeOption("affinity"),
+    sockets: sizeOption("sockets"),
+  },
+  optOutServices: servicesOption("opt-out-services"),
+  optOutNamespaces: listOption("opt-out-namespaces", "a path", like(/^\/\S+$/)),
+  hostSocketsOnly: switchOption("host-sockets-only", false),
+  cgroup: textOption("cgroup", undefined, "a path from / on", /^\//),
+  devices: listOption("devices", "a device's name, or its beginning and *", like(/^(?!$)[A-Za-z0-9_.:@-]{0,15}\*?$/)),
+  counters: switchOption("counters", false),
+  verifierLog: textOption("verifier-log", undefined, "a path from / on", /^\//),
 };
 
-/**
- * Check options given by name.
- *
- * Shape: `max-services`, `max-endpoints`, `max-ranges`, `max-affinity`, `max-sockets`: numbers from 1 on. `cgroup`, `verifier-log`: a path. `counters`, `host-sockets-only`: a boolean, default false. `opt-out-services`, `opt-out-namespaces`, `devices`: lists of texts.
- * @throws {ProxyError} `invalid_object` naming the option.
- */
-export function parseEbpfOptions(raw: Readonly<Record<string, Plain>>): EbpfOptions {
-  refuseUnknownOptions("ebpf", EBPF_OPTIONS, raw);
-  return {
-    sizes: {
-      services: size(raw, "max-services", DEFAULT_SIZES.services),
-      endpoints: size(raw, "max-endpoints", DEFAULT_SIZES.endpoints),
-      ranges: size(raw, "max-ranges", DEFAULT_SIZES.ranges),
-      affinity: size(raw, "max-affinity", DEFAULT_SIZES.affinity),
-      sockets: size(raw, "max-sockets", DEFAULT_SIZES.sockets),
-    },
-    optOutServices: new Set(texts(raw, "opt-out-services", /^[^/\s]+\/[^/\s]+$/, "namespace/name or namespace/*")),
-    optOutNamespaces: texts(raw, "opt-out-namespaces", /^\/\S+$/, "a path"),
-    hostSocketsOnly: flag(raw, "host-sockets-only"),
-    cgroup: path(raw, "cgroup"),
-    devices: texts(raw, "devices", /^[A-Za-z0-9_.:@-]{0,15}\*?$/, "a device's name, or its beginning and *"),
-    counters: flag(raw, "counters"),
-    verifierLog: path(raw, "verifier-log"),
-  };
+function sizeOption(of: keyof MapSizes): OptionOf<number> {
+  return numberOption(`max-${of}`, DEFAULT_SIZES[of], { min: 1, max: SIZE_MAX, isWhole: true });
+}
+
+function servicesOption(name: string): OptionOf<ReadonlySet<string>> {
+  const { read, ...option } = listOption(name, "namespace/name or namespace/*", like(/^[^/\s]+\/[^/\s]+$/));
+  const asSet = (found: readonly string[] | undefined): ReadonlySet<string> | undefined =>
+    found === undefined ? undefined : new Set(found);
+  return { ...option, otherwise: new Set(), read: (value) => asSet(read(value, name)) };
+}
+
+function like(form: RegExp): (text: string) => string | undefined {
+  return (text) => (form.test(text) ? text : undefined);
 }
 
 /** How many entries each map is loaded with, by its name in C; others have those of the C. */
@@ -125,33 +116,4 @@ export function maxEntries(sizes: MapSizes): Readonly<Record<string, number>> {
 export function optionFor(map: string): string | undefined {
   const by = Object.entries(SIZED_BY).find(([name]) => name === map)?.[1];
   return by === undefined ? undefined : `max-${by}`;
-}
-
-function size(raw: Readonly<Record<string, Plain>>, name: string, fallback: number): number {
-  const value = raw[name] ?? fallback;
-  if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= SIZE_MAX) return value;
-  throw new ProxyError("invalid_object", `${name} must be a whole number from 1 to ${SIZE_MAX}`);
-}
-
-function flag(raw: Readonly<Record<string, Plain>>, name: string): boolean {
-  const value = raw[name] ?? false;
-  if (typeof value === "boolean") return value;
-  throw new ProxyError("invalid_object", `${name} must be true or false`, { object: JSON.stringify(value) });
-}
-
-function path(raw: Readonly<Record<string, Plain>>, name: string): string | undefined {
-  const value = raw[name];
-  if (value === undefined || (typeof value === "string" && value.startsWith("/"))) return value;
-  throw new ProxyError("invalid_object", `${name} must be a path from / on`, { object: JSON.stringify(value) });
-}
-
-function texts(raw: Readonly<Record<string, Plain>>, name: string, pattern: RegExp, what: string): readonly string[] {
-  const value = raw[name] ?? [];
-  const wrong = (found: Plain): ProxyError =>
-    new ProxyError("invalid_object", `${name} must be a list, each of it ${what}`, { object: JSON.stringify(found) });
-  if (!Array.isArray(value)) throw wrong(value);
-  return value.map((one: Plain) => {
-    if (typeof one === "string" && one !== "" && pattern.test(one)) return one;
-    throw wrong(one);
-  });
 }

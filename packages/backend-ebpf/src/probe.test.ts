@@ -7,7 +7,7 @@ import { findBpfMounts } from "@turnout/host/bpf";
 import { buildBpf } from "@turnout/house/bpf";
 import { needs } from "@turnout/house/needs";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { parseEbpfOptions } from "./options.ts";
+import { ebpfModule } from "./module.ts";
 import { probeEbpf } from "./probe.ts";
 import { ownCgroup } from "./test-support/stage.ts";
 import { createFakeHost } from "./testing/index.ts";
@@ -22,8 +22,11 @@ describe("a probe warns", needs("bpf"), () => {
   let host: EbpfFakeHost;
   beforeEach(() => (host = createFakeHost()));
 
-  async function warnings(changes: Partial<EbpfWorld>, options: Parameters<typeof parseEbpfOptions>[0] = {}): Promise<readonly string[]> {
-    const { problems } = await probeEbpf(parseEbpfOptions(options), { ...host.world, ...changes }, signal);
+  async function warnings(
+    changes: Partial<EbpfWorld>,
+    options: Parameters<typeof ebpfModule.parseOptions>[0] = {},
+  ): Promise<readonly string[]> {
+    const { problems } = await probeEbpf(ebpfModule.parseOptions(options), { ...host.world, ...changes }, signal);
     expect(problems).toEqual([]);
     return host.lines.filter((line) => line.startsWith("warn "));
   }
@@ -72,13 +75,13 @@ describe("a probe warns", needs("bpf"), () => {
 
   it("of nothing where nf_nat is a module that nobody has loaded yet: it is loaded", async () => {
     expect(await warnings(withModule(true))).toEqual([]);
-    const { facts, capabilities } = await probeEbpf(parseEbpfOptions({}), { ...host.world, ...withModule(true) }, signal);
+    const { facts, capabilities } = await probeEbpf(ebpfModule.parseOptions({}), { ...host.world, ...withModule(true) }, signal);
     expect([facts.hasPackets, capabilities]).toEqual([true, {}]);
   });
 
   it("that packets can't be served where there is no such module; with host-sockets-only that is a problem", async () => {
     expect(await warnings(withModule(false))).toEqual([expect.stringMatching(/^warn only sockets of this node .*modprobe nf_nat/)]);
-    const options = parseEbpfOptions({ "host-sockets-only": true });
+    const options = ebpfModule.parseOptions({ "host-sockets-only": true });
     const { problems } = await probeEbpf(options, { ...host.world, ...withModule(false) }, signal);
     expect(problems.map(({ message }) => message)).toEqual([
       "[host_unsupported] option host-sockets-only leaves pods to packets, which can't be served: no functions of conntrack (modprobe nf_nat)",
@@ -90,7 +93,7 @@ describe("a probe warns", needs("bpf"), () => {
     const namespaceCookie = (): never => {
       throw unknown;
     };
-    const { problems } = await probeEbpf(parseEbpfOptions({}), { ...host.world, namespaceCookie }, signal);
+    const { problems } = await probeEbpf(ebpfModule.parseOptions({}), { ...host.world, namespaceCookie }, signal);
     expect(problems).toEqual([unknown]);
   });
 

@@ -7,7 +7,7 @@ import { encodeEndpoint } from "./layout.ts";
 import { familyOfRow, loopbackId } from "./names.ts";
 import type { EbpfObject, ServiceObject } from "./objects.ts";
 import { listsOf, rangesOf } from "./objects.ts";
-import { parseEbpfOptions } from "./options.ts";
+import { ebpfModule } from "./module.ts";
 import { renderRow } from "./render.ts";
 import { TABLE_OBJECT } from "./nft-table.ts";
 import { renderSkeleton } from "./skeleton.ts";
@@ -166,7 +166,7 @@ describe("renderRow", () => {
       { "opt-out-services": ["other/*"] },
     ];
     const flags = all.map((raw) =>
-      render(outer({}), undefined, parseEbpfOptions(raw)).flatMap(({ kind, key }, _, objects) =>
+      render(outer({}), undefined, ebpfModule.parseOptions(raw)).flatMap(({ kind, key }, _, objects) =>
         kind === "service" ? passing(objects, key) : [],
       ),
     );

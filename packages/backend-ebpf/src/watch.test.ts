@@ -5,7 +5,7 @@ import { createExec, EchoCount, FingerprintWatch } from "@turnout/host";
 import type { FingerprintChanges } from "@turnout/host";
 import { createFakeNetlink } from "@turnout/host/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { parseEbpfOptions } from "./options.ts";
+import { ebpfModule } from "./module.ts";
 import type { EbpfFacts } from "./options.ts";
 import { watchHost } from "./watch.ts";
 import type { Watched } from "./watch.ts";
@@ -49,7 +49,7 @@ function worldOf(): EbpfWorld {
 }
 
 /** All facts that are told, as they come. */
-function follow(raw: Parameters<typeof parseEbpfOptions>[0], some: Partial<Watched> = {}): EbpfFacts[] {
+function follow(raw: Parameters<typeof ebpfModule.parseOptions>[0], some: Partial<Watched> = {}): EbpfFacts[] {
   const reported: EbpfFacts[] = [];
   const fingerprints = (signal: AbortSignal): readonly AsyncIterable<FingerprintChanges>[] => [
     new FingerprintWatch({ clock, look: () => attached }).follow(signal),
@@ -66,7 +66,7 @@ function follow(raw: Parameters<typeof parseEbpfOptions>[0], some: Partial<Watch
     ...some,
   };
   const run = async (): Promise<void> => {
-    for await (const event of watchHost(parseEbpfOptions(raw), worldOf(), watched, stop.signal)) {
+    for await (const event of watchHost(ebpfModule.parseOptions(raw), worldOf(), watched, stop.signal)) {
       if (event.kind === "facts") reported.push(event.facts);
       else {
         drifts.push(event.what);

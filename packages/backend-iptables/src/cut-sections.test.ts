@@ -4,13 +4,13 @@ import { describe, expect, it } from "vitest";
 import { cutSections, restoreInput } from "@turnout/host/iptables/text";
 import type { Section } from "@turnout/host/iptables/text";
 import type { IptablesObject } from "./objects.ts";
-import { parseIptablesOptions } from "./options.ts";
+import { iptablesModule } from "./module.ts";
 import { planDelta } from "./plan.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
 import { FACTS, SHOWCASE, stateOf } from "./test-support/states.ts";
 
-const OPTIONS = parseIptablesOptions({});
+const OPTIONS = iptablesModule.parseOptions({});
 
 /** The sections that lead from one state to another, or to the same one again from what somebody left of it. */
 function sectionsBetween(

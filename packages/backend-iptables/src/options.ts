@@ -1,5 +1,5 @@
-import { ProxyError, refuseUnknownOptions } from "@turnout/core/backend";
-import type { IPFamily, OptionKinds, Plain } from "@turnout/core/backend";
+import { switchOption, wordOption } from "@turnout/core/backend";
+import type { IPFamily, OptionsOf } from "@turnout/core/backend";
 import type { IptablesVariant } from "@turnout/host/iptables";
 
 /** What this backend can be told. */
@@ -22,27 +22,9 @@ export interface IptablesFacts {
   readonly canCount: boolean;
 }
 
-/** What {@link parseIptablesOptions} takes. */
-export const IPTABLES_OPTIONS: OptionKinds = {
-  variant: "text",
-  "endpoint-comments": "any",
-  localhostNodePorts: "switch",
+/** The options by name. */
+export const IPTABLES_OPTIONS: OptionsOf<IptablesOptions> = {
+  variant: wordOption("variant", ["auto", "legacy", "nft"], "auto"),
+  endpointComments: wordOption("endpoint-comments", ["auto", true, false], "auto"),
+  localhostNodePorts: switchOption("localhostNodePorts", true),
 };
-
-/**
- * Check options given by name: `variant` (auto, legacy or nft), `endpoint-comments` (auto, true or false) and `localhostNodePorts`
- * (true, the default, or false).
- * @throws {ProxyError} `invalid_object` naming the option.
- */
-export function parseIptablesOptions(raw: Readonly<Record<string, Plain>>): IptablesOptions {
-  refuseUnknownOptions("iptables", IPTABLES_OPTIONS, raw);
-  const variant = raw["variant"] ?? "auto";
-  if (variant !== "auto" && variant !== "legacy" && variant !== "nft")
-    throw new ProxyError("invalid_object", "variant must be auto, legacy or nft");
-  const endpointComments = raw["endpoint-comments"] ?? "auto";
-  if (endpointComments !== "auto" && typeof endpointComments !== "boolean")
-    throw new ProxyError("invalid_object", "endpoint-comments must be auto, true or false");
-  const localhostNodePorts = raw["localhostNodePorts"] ?? true;
-  if (typeof localhostNodePorts !== "boolean") throw new ProxyError("invalid_object", "localhostNodePorts must be true or false");
-  return { variant, endpointComments, localhostNodePorts };
-}

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { GUARD_RULE } from "./layout.ts";
 import { parseSaved } from "./observe.ts";
 import type { IptablesObject } from "./objects.ts";
-import { parseIptablesOptions } from "./options.ts";
+import { iptablesModule } from "./module.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
@@ -22,7 +22,7 @@ interface Circumstances {
 /** Have a ledger want a state. */
 function want(ledger: Ledger<IptablesObject>, fixtures: readonly ServiceFixture[], circumstances: Circumstances = {}): void {
   const { family = "IPv4", settings = {}, hasManyEndpoints = false } = circumstances;
-  const options = parseIptablesOptions(circumstances.options ?? {});
+  const options = iptablesModule.parseOptions(circumstances.options ?? {});
   const { rows, node } = stateOf(fixtures, family, settings);
   const context = { node, host: FACTS, hasManyEndpoints };
   ledger.setAll(renderSkeleton(context, options), new Map([...rows].map(([key, row]) => [key, renderRow(row, context, options)])));

@@ -1,6 +1,6 @@
 import type { Plain } from "@turnout/core";
 import { describe, expect, it } from "vitest";
-import { parseIpvsOptions } from "./options.ts";
+import { ipvsModule } from "./module.ts";
 
 const DEFAULTS = {
   scheduler: "rr",
@@ -15,7 +15,7 @@ const DEFAULTS = {
 
 describe("options", () => {
   it("have defaults, also where kube-proxy's configuration leaves them to the proxy", () => {
-    expect(parseIpvsOptions({})).toEqual(DEFAULTS);
+    expect(ipvsModule.parseOptions({})).toEqual(DEFAULTS);
     const asKubeProxyWrites = {
       scheduler: "",
       excludeCIDRs: [],
@@ -24,7 +24,7 @@ describe("options", () => {
       tcpFinTimeout: "0s",
       udpTimeout: "0s",
     };
-    expect(parseIpvsOptions(asKubeProxyWrites)).toEqual(DEFAULTS);
+    expect(ipvsModule.parseOptions(asKubeProxyWrites)).toEqual(DEFAULTS);
   });
 
   it.each<[Readonly<Record<string, Plain>>, object]>([
@@ -39,7 +39,7 @@ describe("options", () => {
     [{ tcpTimeout: "1m1.5s", udpTimeout: "500ms" }, { timeouts: { tcp: 61, tcpFin: 0, udp: 0 } }],
     [{ variant: "legacy" }, { variant: "legacy" }],
   ])("%j", (given, expected) => {
-    expect(parseIpvsOptions(given)).toEqual({ ...DEFAULTS, ...expected });
+    expect(ipvsModule.parseOptions(given)).toEqual({ ...DEFAULTS, ...expected });
   });
 
   it.each<[Readonly<Record<string, Plain>>, string]>([
@@ -49,14 +49,14 @@ describe("options", () => {
     [{ schedulers: { "shop/cart": 1 } }, "schedulers: shop/cart must be the name of a scheduler"],
     [{ schedulers: { "shop/cart": "" } }, "schedulers: shop/cart has no scheduler"],
     [{ schedulers: 7 }, "schedulers must be an object"],
-    [{ excludeCIDRs: ["10.0.0.0/33"] }, 'excludeCIDRs: "10.0.0.0/33" is no CIDR'],
-    [{ excludeCIDRs: 7 }, "excludeCIDRs must be a list of CIDRs"],
+    [{ excludeCIDRs: ["10.0.0.0/33"] }, 'excludeCIDRs must be a list, each of it a CIDR, e.g. 192.0.2.0/24: ["10.0.0.0/33"]'],
+    [{ excludeCIDRs: 7 }, "excludeCIDRs must be a list"],
     [{ "drain-seconds": -1 }, "drain-seconds must be a duration"],
     [{ tcpTimeout: "15 minutes" }, "tcpTimeout must be a duration"],
     [{ "no-local-endpoints": "reject" }, "no-local-endpoints must be drop or cluster"],
     [{ strictARP: "yes" }, "strictARP must be true or false"],
-    [{ variant: "nftables" }, "variant must be auto or legacy or nft"],
+    [{ variant: "nftables" }, "variant must be auto, legacy or nft"],
   ])("%j is refused by name", (given, message) => {
-    expect(() => parseIpvsOptions(given)).toThrow(`[invalid_object] ${message}`);
+    expect(() => ipvsModule.parseOptions(given)).toThrow(`[invalid_object] ${message}`);
   });
 });

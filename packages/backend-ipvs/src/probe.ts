@@ -16,7 +16,11 @@ const TRIAL = { family: "IPv4", protocol: "TCP", address: "198.51.100.0", port: 
  *
  * Edges: the kernel tells of a scheduler only by taking a virtual server with it, so one is made and deleted where none has it yet.
  */
-export async function probeIpvs(options: IpvsOptions, world: IpvsWorld, signal: AbortSignal): Promise<HostReport<IpvsFacts>> {
+export async function probeIpvs(
+  options: IpvsOptions,
+  world: IpvsWorld,
+  signal: AbortSignal,
+): Promise<Omit<HostReport<IpvsFacts>, "facts">> {
   const { kernel, hasNetAdmin } = await probeHost();
   const versions: Record<string, string> = { kernel: kernel.text };
   const problems: ProxyError[] = [];
@@ -46,7 +50,7 @@ export async function probeIpvs(options: IpvsOptions, world: IpvsWorld, signal: 
     if (!hasNetAdmin) return;
     for (const error of await missingSchedulers(options, world, signal)) problems.push(error);
   });
-  return { facts: await readFacts(world), versions, problems };
+  return { versions, problems };
 }
 
 /** Read the host's addresses, but for those on our device. */

@@ -1,18 +1,5 @@
-import { ALL_CAPABILITIES } from "@turnout/core/backend";
-import type {
-  Backend,
-  BackendMetric,
-  BackendModule,
-  Counts,
-  Dataplane,
-  FlowFilter,
-  HostEvent,
-  IPFamily,
-  Leftover,
-  Observed,
-  Outcome,
-  Plan,
-} from "@turnout/core/backend";
+import { ALL_CAPABILITIES, defineBackend } from "@turnout/core/backend";
+import type { Backend, BackendModule, Counts, IPFamily } from "@turnout/core/backend";
 import { createLinuxWorld, OwnCommits } from "@turnout/host";
 import type { CommitMark, LinuxWorld } from "@turnout/host";
 import { dropNftTable, NftSession } from "@turnout/host/nft";
@@ -25,19 +12,18 @@ import { NFT_FAMILY, TABLE } from "./names.ts";
 import { LOOPBACK_QUESTION, loopbackMetrics, nftMetrics } from "./metrics.ts";
 import type { NftObject } from "./objects.ts";
 import { TableObjects } from "./observe.ts";
-import { NFT_OPTIONS, parseNftOptions } from "./options.ts";
+import { NFT_OPTIONS } from "./options.ts";
 import type { NftFacts, NftOptions } from "./options.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import type { Transaction } from "./plan.ts";
-import { probeNft } from "./probe.ts";
+import { probeNft, readFacts } from "./probe.ts";
 import { renderRow } from "./render.ts";
 import { NODE_PORT_ADDRESSES, renderSkeleton, waysIn } from "./skeleton.ts";
 import { watchHost } from "./watch.ts";
 
 /** The nftables dataplane as a backend module. */
-export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transaction, LinuxWorld> = {
+export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transaction, LinuxWorld> = defineBackend({
   name: "nft",
-  contract: 2,
   residence: "kernel",
   capabilities: ALL_CAPABILITIES,
   variants: {
@@ -57,38 +43,30 @@ export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transacti
   rights: { CAP_NET_ADMIN: "program nftables and forget flows" },
   createWorld: createLinuxWorld,
   options: NFT_OPTIONS,
-  parseOptions: parseNftOptions,
+  settle: (options) => ({ ...options, counters: options.counters || options.countBytes }),
+  facts: (_options, world) => readFacts(world),
   probe: probeNft,
-  open: (options, world) => Promise.resolve(openDataplane(options, world)),
-};
+  share: (options, world): Shared => ({ options, world, own: new OwnCommits(), sessions: [] }),
+  family: backendOf,
+  close({ sessions }) {
+    for (const session of sessions) session.close();
+    return Promise.resolve();
+  },
+});
 
-function openDataplane(options: NftOptions, world: LinuxWorld): Dataplane<NftFacts, NftObject, Transaction> {
-  const own = new OwnCommits();
-  const sessions: NftSession[] = [];
-  return {
-    family(family) {
-      const table = `${NFT_FAMILY[family]} ${TABLE}`;
-      const session = new NftSession({ exec: world.exec, log: world.log, own, kernel: world, table }, options.nftPath);
-      sessions.push(session);
-      return backendOf({ family, options, world, session, own });
-    },
-    close(): Promise<void> {
-      for (const session of sessions) session.close();
-      return Promise.resolve();
-    },
-  };
-}
-
-interface FamilyParts {
-  readonly family: IPFamily;
+/** What both families share. */
+interface Shared {
   readonly options: NftOptions;
   readonly world: LinuxWorld;
-  readonly session: NftSession;
   readonly own: OwnCommits;
+  readonly sessions: NftSession[];
 }
 
-function backendOf({ family, options, world, session, own }: FamilyParts): Backend<NftFacts, NftObject, Transaction> {
+function backendOf(family: IPFamily, { options, world, own, sessions }: Shared): Backend<NftFacts, NftObject, Transaction> {
   const nftFamily = NFT_FAMILY[family];
+  const table = `${nftFamily} ${TABLE}`;
+  const session = new NftSession({ exec: world.exec, log: world.log, own, kernel: world, table }, options.nftPath);
+  sessions.push(session);
   const applier = new Applier(session, nftFamily, world.log);
   let mark: CommitMark | undefined;
   let failures = 0;
@@ -98,9 +76,9 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
     skeleton: (context) => renderSkeleton(context, options),
     render: (row, context) => renderRow(row, context, options),
     isShared: ({ kind }) => kind === "chain",
-    plan: (delta): Plan<Transaction> => planDelta(delta, family),
+    plan: (delta) => planDelta(delta, family),
     explain: explainPlan,
-    async observe(): Promise<Observed<NftObject>> {
+    async observe() {
       mark = await own.mark(world.netlink);
       const found = await world.netlink.nftTable(nftFamily, TABLE, () => new TableObjects(options.counters));
       return found === undefined ? { objects: new Map(), lingering: [] } : found.finish();
@@ -108,7 +86,7 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
     lookup: (objects) => lookupObjects(world, family, objects, options.counters),
     describe: (object, held) => describeObject(object, family, held),
     isWayIn: ({ kind, key }, device) => kind === "table" || (kind === "chain" && waysIn(device).includes(key)),
-    async apply(plan, signal): Promise<Outcome<NftObject>> {
+    async apply(plan, signal) {
       try {
         return await applier.apply(plan, signal);
       } catch (error) {
@@ -116,19 +94,19 @@ function backendOf({ family, options, world, session, own }: FamilyParts): Backe
         throw error;
       }
     },
-    async metrics(): Promise<readonly BackendMetric[]> {
+    async metrics() {
       const parts = await world.netlink.nftParts(nftFamily, TABLE, LOOPBACK_QUESTION);
       return [...nftMetrics(failures, applier.cleanupFailures), ...loopbackMetrics(parts)];
     },
     ...(options.counters ? { counts: readCounts } : {}),
-    forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> => world.netlink.deleteFlows(family, flows, signal),
+    forgetFlows: (flows, signal) => world.netlink.deleteFlows(family, flows, signal),
     reportsDrift: true,
-    watch(signal: AbortSignal): AsyncIterable<HostEvent<NftFacts>> {
+    watch(signal) {
       // Who watches is going to write: nft starts while the API's objects are read.
       session.start();
       return watchHost({ world, family, own, echoes: session.echoes, mark }, signal);
     },
-    cleanup: (): Promise<void> => dropNftTable({ own, netlink: world.netlink }, nftFamily, TABLE),
-    leftovers: (isInUse): Promise<readonly Leftover[]> => findLeftovers({ own, netlink: world.netlink }, nftFamily, isInUse),
+    cleanup: () => dropNftTable({ own, netlink: world.netlink }, nftFamily, TABLE),
+    leftovers: (isInUse) => findLeftovers({ own, netlink: world.netlink }, nftFamily, isInUse),
   };
 }

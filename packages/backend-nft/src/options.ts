@@ -1,5 +1,5 @@
-import { ProxyError, refuseUnknownOptions } from "@turnout/core/backend";
-import type { IPFamily, OptionKinds, Plain } from "@turnout/core/backend";
+import { switchOption, textOption } from "@turnout/core/backend";
+import type { IPFamily, OptionsOf } from "@turnout/core/backend";
 
 /** What this backend can be told; none of it changes which packets go where. */
 export interface NftOptions {
@@ -19,32 +19,10 @@ export interface NftFacts {
   readonly addresses: Readonly<Record<IPFamily, readonly string[]>>;
 }
 
-/** What {@link parseNftOptions} takes. */
-export const NFT_OPTIONS: OptionKinds = {
-  "nft-path": "text",
-  comments: "switch",
-  counters: "switch",
-  "count-bytes": "switch",
+/** The options by name. */
+export const NFT_OPTIONS: OptionsOf<NftOptions> = {
+  nftPath: textOption("nft-path", "nft", "a path", /./, "e.g. /usr/sbin/nft"),
+  comments: switchOption("comments", true),
+  counters: switchOption("counters", false),
+  countBytes: switchOption("count-bytes", false),
 };
-
-/** The boolean options, and what they are unless told. */
-const SWITCHES = { comments: true, counters: false, "count-bytes": false } as const;
-
-/**
- * Check options given by name: `nft-path` (text), `comments` (boolean, default true), `counters` and `count-bytes` (boolean, default false; the latter
- * implies the former).
- * @throws {ProxyError} `invalid_object` naming the option.
- */
-export function parseNftOptions(raw: Readonly<Record<string, Plain>>): NftOptions {
-  refuseUnknownOptions("nft", NFT_OPTIONS, raw);
-  const nftPath = raw["nft-path"] ?? "nft";
-  if (typeof nftPath !== "string" || nftPath === "")
-    throw new ProxyError("invalid_object", "nft-path must be a path", { hint: "e.g. /usr/sbin/nft" });
-  const isOn = (name: keyof typeof SWITCHES): boolean => {
-    const value = raw[name] ?? SWITCHES[name];
-    if (typeof value !== "boolean") throw new ProxyError("invalid_object", `${name} must be true or false`);
-    return value;
-  };
-  const countBytes = isOn("count-bytes");
-  return { nftPath, comments: isOn("comments"), counters: isOn("counters") || countBytes, countBytes };
-}

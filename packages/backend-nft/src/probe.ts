@@ -24,13 +24,16 @@ export function problemsOf({ kernel, hasNetAdmin }: HostProbe, nft: Version | un
 }
 
 /** Look at tools, kernel, rights and addresses, and try a write that changes nothing. */
-export async function probeNft({ nftPath }: NftOptions, world: LinuxWorld, signal: AbortSignal): Promise<HostReport<NftFacts>> {
+export async function probeNft(
+  { nftPath }: NftOptions,
+  world: LinuxWorld,
+  signal: AbortSignal,
+): Promise<Omit<HostReport<NftFacts>, "facts">> {
   const probe = await probeHost();
   const nft = await nftVersion(world.exec, signal, nftPath);
   const problems = problemsOf(probe, nft);
   const crash = problems.length > 0 ? undefined : await tryNftWrite(world.exec, nftPath, signal);
   return {
-    facts: await readFacts(world),
     versions: { kernel: probe.kernel.text, ...(nft === undefined ? {} : { nft: nft.text }) },
     problems,
     warnings: crash === undefined ? [] : [crash],

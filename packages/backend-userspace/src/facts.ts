@@ -9,6 +9,7 @@ import { OWN_DEVICE } from "./objects.ts";
 import type { UserspaceOptions } from "./options.ts";
 import { ownsAddresses } from "./render.ts";
 import type { UserspaceFacts } from "./render.ts";
+import type { UserspaceWorld } from "./world.ts";
 
 /** Read the host's addresses, without ours and without link-local ones. */
 export function readAddresses({ netlink }: Pick<LinuxWorld, "netlink">): Promise<HostAddresses> {
@@ -35,13 +36,14 @@ export async function mayOwnAddresses(): Promise<boolean> {
   return hasNetAdmin(await readFile("/proc/self/status", "utf8"));
 }
 
+/** Read what rendering may know of the host. */
+export async function readFacts(world: Pick<UserspaceWorld, "netlink" | "canOwnAddresses">): Promise<UserspaceFacts> {
+  return { addresses: await readAddresses(world), canOwnAddresses: await world.canOwnAddresses() };
+}
+
 /** Look at addresses and rights. Reads only. */
-export async function probeUserspace(
-  options: UserspaceOptions,
-  world: Pick<LinuxWorld, "netlink">,
-  canOwn: () => Promise<boolean>,
-): Promise<HostReport<UserspaceFacts>> {
-  const facts: UserspaceFacts = { addresses: await readAddresses(world), canOwnAddresses: await canOwn() };
+export async function probeUserspace(options: UserspaceOptions, world: UserspaceWorld): Promise<HostReport<UserspaceFacts>> {
+  const facts = await readFacts(world);
   const problems = options.ownAddresses === true && !facts.canOwnAddresses ? [NOT_PERMITTED] : [];
   const addresses = ownsAddresses(options, facts) ? `services' own, on ${OWN_DEVICE}` : "the host's, and what is mapped";
   return { facts, versions: { node: process.version, addresses }, problems };

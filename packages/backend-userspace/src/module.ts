@@ -1,12 +1,13 @@
 import { createNodeSockets, Fronts, Traffic } from "@turnout/client/sockets";
 import type { Counters } from "@turnout/client/sockets";
-import type { Backend, BackendModule, Capabilities, Dataplane, World } from "@turnout/core/backend";
+import { ALL_CAPABILITIES, defineBackend } from "@turnout/core/backend";
+import type { Backend, BackendModule, IPFamily } from "@turnout/core/backend";
 import { createLinuxWorld, OwnAddresses, Mutex } from "@turnout/host";
 import type { OwnDevice } from "@turnout/host";
 import { Applier } from "./apply.ts";
 import { mayOwnAddresses, probeUserspace } from "./facts.ts";
 import type { UserspaceObject } from "./objects.ts";
-import { USERSPACE_OPTIONS, parseUserspaceOptions } from "./options.ts";
+import { settleUserspaceOptions, USERSPACE_OPTIONS } from "./options.ts";
 import type { UserspaceOptions } from "./options.ts";
 import { numbersOf } from "./metrics.ts";
 import { OWN_DEVICE } from "./objects.ts";
@@ -17,26 +18,16 @@ import type { UserspaceFacts } from "./render.ts";
 import { DriftBell, watchHost } from "./watch.ts";
 import type { UserspaceWorld } from "./world.ts";
 
-const CAPABILITIES: Partial<Capabilities> = {
-  IPv4: true,
-  IPv6: true,
-  TCP: true,
-  UDP: true,
-  SCTP: "Node has no SCTP sockets",
-  sessionAffinity: true,
-  sourceRanges: true,
-  clientAddress: "it connects to endpoints itself, so they see this node; the PROXY protocol tells them more, where asked for",
-  hairpin: true,
-  hostOrigin: true,
-  drop: "the kernel has accepted a TCP client before its address can be looked at, so it is reset; UDP is dropped",
-};
-
 /** A proxy in this process as a backend module. */
-export const userspaceModule: BackendModule<UserspaceOptions, UserspaceFacts, UserspaceObject, Step, UserspaceWorld> = {
+export const userspaceModule: BackendModule<UserspaceOptions, UserspaceFacts, UserspaceObject, Step, UserspaceWorld> = defineBackend({
   name: "userspace",
-  contract: 2,
   residence: "process",
-  capabilities: CAPABILITIES,
+  capabilities: {
+    ...ALL_CAPABILITIES,
+    SCTP: "Node has no SCTP sockets",
+    clientAddress: "it connects to endpoints itself, so they see this node; the PROXY protocol tells them more, where asked for",
+    drop: "the kernel has accepted a TCP client before its address can be looked at, so it is reset; UDP is dropped",
+  },
   variants: {
     // Whatever nobody listens on is the host's own affair.
     undefinedClusterIPPort: "pass",
@@ -54,31 +45,19 @@ export const userspaceModule: BackendModule<UserspaceOptions, UserspaceFacts, Us
     CAP_NET_ADMIN: "have Service addresses on this host",
     CAP_NET_BIND_SERVICE: "listen on ports below 1024",
   },
-  createWorld: createUserspaceWorld,
+  createWorld: (base) => ({
+    ...createLinuxWorld(base),
+    sockets: createNodeSockets(),
+    random: Math.random,
+    canOwnAddresses: mayOwnAddresses,
+  }),
   options: USERSPACE_OPTIONS,
-  parseOptions: parseUserspaceOptions,
-  probe: (options, world) => probeUserspace(options, world, world.canOwnAddresses),
-  open: (options, world) => Promise.resolve(openDataplane(options, world)),
-};
-
-function createUserspaceWorld(base: World): UserspaceWorld & { close(): void } {
-  return { ...createLinuxWorld(base), sockets: createNodeSockets(), random: Math.random, canOwnAddresses: mayOwnAddresses };
-}
-
-function openDataplane(options: UserspaceOptions, world: UserspaceWorld): Dataplane<UserspaceFacts, UserspaceObject, Step> {
-  const shared: Shared = { options, world, counters: { connections: 0, sessions: 0 }, mutex: new Mutex() };
-  const appliers: Applier[] = [];
-  return {
-    family(family) {
-      const parts = partsOf(new Traffic(family, world, options, shared.counters), shared);
-      appliers.push(parts.applier);
-      return backendOf(parts, shared);
-    },
-    async close(signal) {
-      await Promise.all(appliers.map((applier) => applier.close(signal)));
-    },
-  };
-}
+  settle: settleUserspaceOptions,
+  probe: probeUserspace,
+  share: (options, world): Shared => ({ options, world, counters: { connections: 0, sessions: 0 }, mutex: new Mutex(), appliers: [] }),
+  family: backendOf,
+  close: async ({ appliers }, signal) => void (await Promise.all(appliers.map((applier) => applier.close(signal)))),
+});
 
 const DEVICE: OwnDevice = { name: OWN_DEVICE, hint: "rename it, or pass own-addresses=false" };
 
@@ -88,31 +67,22 @@ interface Shared {
   readonly world: UserspaceWorld;
   readonly counters: Counters;
   readonly mutex: Mutex;
+  readonly appliers: Applier[];
 }
 
-interface FamilyParts {
-  readonly traffic: Traffic;
-  readonly bell: DriftBell;
-  readonly fronts: Fronts;
-  readonly own: OwnAddresses;
-  readonly applier: Applier;
-}
-
-function partsOf(traffic: Traffic, { options, world, mutex }: Shared): FamilyParts {
+function backendOf(
+  family: IPFamily,
+  { options, world, counters, mutex, appliers }: Shared,
+): Backend<UserspaceFacts, UserspaceObject, Step> {
+  const traffic = new Traffic(family, world, options, counters);
   const bell = new DriftBell();
   const fronts = new Fronts(traffic, (id) => {
     applier.lose(id);
     bell.ring(`${id} failed; the kernel does not tell whether by another program`);
   });
-  const own = new OwnAddresses(world, DEVICE, traffic.family, mutex);
+  const own = new OwnAddresses(world, DEVICE, family, mutex);
   const applier = new Applier(traffic, fronts, own, options.map);
-  return { traffic, bell, fronts, own, applier };
-}
-
-function backendOf(
-  { traffic, bell, fronts, own, applier }: FamilyParts,
-  { options, world }: Shared,
-): Backend<UserspaceFacts, UserspaceObject, Step> {
+  appliers.push(applier);
   return {
     skeleton: renderSkeleton,
     render: (row, context) => renderRow(row, context, options),

@@ -1,9 +1,9 @@
 import type { Plain } from "@turnout/core";
 import { expect, test } from "vitest";
-import { parseUserspaceOptions } from "./options.ts";
+import { userspaceModule } from "./module.ts";
 
 test("what nobody says is as documented", () => {
-  expect(parseUserspaceOptions({})).toEqual({
+  expect(userspaceModule.parseOptions({})).toEqual({
     ownAddresses: "auto",
     map: [],
     endpointMap: new Map(),
@@ -21,7 +21,7 @@ test("what nobody says is as documented", () => {
 });
 
 test("maps by name and by address, of one protocol or all", () => {
-  const { map } = parseUserspaceOptions({
+  const { map } = userspaceModule.parseOptions({
     map: ["shop/cart:http=127.0.0.1:8080", "shop/cart=[::1]:8081", "10.96.0.20:53/udp=127.0.0.1:8053", "[FD00::0:1]:80=127.0.0.1:8082"],
   });
   expect(map).toEqual([
@@ -33,7 +33,7 @@ test("maps by name and by address, of one protocol or all", () => {
 });
 
 test("endpoints may be played elsewhere", () => {
-  const { endpointMap } = parseUserspaceOptions({ "endpoint-map": ["10.1.1.5:8080=127.0.0.1:9001"] });
+  const { endpointMap } = userspaceModule.parseOptions({ "endpoint-map": ["10.1.1.5:8080=127.0.0.1:9001"] });
   expect(endpointMap.get("10.1.1.5:8080")).toMatchObject({ ip: "127.0.0.1", port: 9001 });
 });
 
@@ -43,10 +43,10 @@ test.each<[Record<string, Plain>, RegExp]>([
   [{ balance: "least" }, /random or round-robin/],
   [{ "dial-timeout": 0 }, /a number from 0.001/],
   [{ "dial-timeout": "5s" }, /a number/],
-  [{ "drain-timeout": 9e9 }, /at most 2147483 seconds/],
-  [{ "max-connections": 1.5 }, /a number from 1/],
-  [{ map: "shop/cart=127.0.0.1:80" }, /it must be a list/],
-  [{ map: [5] }, /it must be a list of texts/],
+  [{ "drain-timeout": 9e9 }, /a number from 0 to 2147483/],
+  [{ "max-connections": 1.5 }, /a whole number from 1/],
+  [{ map: "shop/cart=127.0.0.1:80" }, /map must be a list/],
+  [{ map: [5] }, /map must be a list, each of it a text/],
   [{ map: ["shop/cart"] }, /is no map/],
   [{ map: ["shop/cart=127.0.0.1"] }, /is no map/],
   [{ map: ["shop/cart=127.0.0.1:0"] }, /is no map/],
@@ -57,5 +57,5 @@ test.each<[Record<string, Plain>, RegExp]>([
   [{ "proxy-protocol": "v2" }, /goes together with proxy-protocol-for/],
   [{ "proxy-protocol": "v3", "proxy-protocol-for": ["*"] }, /v1 or v2/],
 ])("%j is refused", (raw, expected) => {
-  expect(() => parseUserspaceOptions(raw)).toThrow(expected);
+  expect(() => userspaceModule.parseOptions(raw)).toThrow(expected);
 });

@@ -1,7 +1,7 @@
 import { canonicalIP } from "@turnout/core";
 import type { TrafficOptions } from "@turnout/client/sockets";
-import { ProxyError, hostPort, refuseUnknownOptions } from "@turnout/core/backend";
-import type { IPFamily, OptionKinds, Plain, Protocol } from "@turnout/core/backend";
+import { ProxyError, hostPort, listOption, numberOption, wordOption } from "@turnout/core/backend";
+import type { IPFamily, OptionOf, OptionsOf, Plain, Protocol } from "@turnout/core/backend";
 
 /** A destination that is answered at an address of this host: by its address and port, or by the name of the service port. */
 export interface MapEntry {
@@ -22,98 +22,62 @@ export interface UserspaceOptions extends TrafficOptions {
   readonly proxyProtocolFor: readonly string[];
 }
 
-type Raw = Readonly<Record<string, Plain>>;
-
-const NUMBERS = {
-  "drain-timeout": { fallback: 0, min: 0 },
-  "dial-timeout": { fallback: 5, min: 0.001 },
-  "tcp-idle-timeout": { fallback: 0, min: 0 },
-  "udp-idle-timeout": { fallback: 60, min: 0.001 },
-  "max-connections": { fallback: 10_000, min: 1 },
-  "max-connections-per-listener": { fallback: 10_000, min: 1 },
-  "max-udp-sessions": { fallback: 10_000, min: 1 },
-} as const;
-/** What {@link parseUserspaceOptions} takes. */
-export const USERSPACE_OPTIONS: OptionKinds = {
-  "own-addresses": "any",
-  map: "list",
-  "endpoint-map": "list",
-  balance: "text",
-  "proxy-protocol": "text",
-  "proxy-protocol-for": "list",
-  ...Object.fromEntries(Object.keys(NUMBERS).map((name) => [name, "number"] as const)),
-};
 /** The longest a timer of Node's can be set to, in whole seconds. */
 const SECONDS_MAX = 2_147_483;
 
-/**
- * Check options given by name; see docs/backends/userspace.md for each.
- * @throws {ProxyError} `invalid_object` naming the option.
- */
-export function parseUserspaceOptions(raw: Raw): UserspaceOptions {
-  refuseUnknownOptions("userspace", USERSPACE_OPTIONS, raw);
-  const proxyProtocol = oneOf(raw, "proxy-protocol", ["v1", "v2"] as const);
-  const proxyProtocolFor = listOf(raw, "proxy-protocol-for");
+/** The options by name; see docs/backends/userspace.md for each. */
+export const USERSPACE_OPTIONS: OptionsOf<UserspaceOptions> = {
+  ownAddresses: wordOption("own-addresses", [true, false, "auto"], "auto"),
+  map: textsOption("map", mapEntry),
+  endpointMap: endpointMapOption("endpoint-map"),
+  balance: wordOption("balance", ["random", "round-robin"], "random"),
+  proxyProtocol: wordOption("proxy-protocol", ["v1", "v2"], undefined),
+  proxyProtocolFor: textsOption("proxy-protocol-for", (one) => one),
+  drainSeconds: secondsOption("drain-timeout", 0),
+  dialSeconds: secondsOption("dial-timeout", 5, 0.001),
+  tcpIdleSeconds: secondsOption("tcp-idle-timeout", 0),
+  udpIdleSeconds: secondsOption("udp-idle-timeout", 60, 0.001),
+  maxConnections: limitOption("max-connections"),
+  maxConnectionsPerListener: limitOption("max-connections-per-listener"),
+  maxUdpSessions: limitOption("max-udp-sessions"),
+};
+
+/** Check options that depend on one another. @throws {ProxyError} `invalid_object` naming the option. */
+export function settleUserspaceOptions(options: UserspaceOptions): UserspaceOptions {
+  const { proxyProtocol, proxyProtocolFor, map } = options;
   if ((proxyProtocol === undefined) !== (proxyProtocolFor.length === 0))
     throw bad("proxy-protocol", "it goes together with proxy-protocol-for", "e.g. proxy-protocol=v2 proxy-protocol-for=shop/cart:http");
-  return {
-    ownAddresses: ownAddresses(raw["own-addresses"] ?? "auto"),
-    map: mapEntries(listOf(raw, "map")),
-    endpointMap: new Map(listOf(raw, "endpoint-map").map(endpointEntry)),
-    balance: oneOf(raw, "balance", ["random", "round-robin"] as const) ?? "random",
-    drainSeconds: numberOf(raw, "drain-timeout"),
-    dialSeconds: numberOf(raw, "dial-timeout"),
-    tcpIdleSeconds: numberOf(raw, "tcp-idle-timeout"),
-    udpIdleSeconds: numberOf(raw, "udp-idle-timeout"),
-    maxConnections: numberOf(raw, "max-connections"),
-    maxConnectionsPerListener: numberOf(raw, "max-connections-per-listener"),
-    maxUdpSessions: numberOf(raw, "max-udp-sessions"),
-    proxyProtocol,
-    proxyProtocolFor,
-  };
-}
-
-function bad(name: string, what: string, hint?: string): ProxyError {
-  return new ProxyError("invalid_object", what, { object: `userspace option ${name}`, ...(hint === undefined ? {} : { hint }) });
-}
-
-function ownAddresses(value: Plain): boolean | "auto" {
-  if (typeof value === "boolean" || value === "auto") return value;
-  throw bad("own-addresses", "it must be true, false or auto");
-}
-
-function oneOf<T extends string>(raw: Raw, name: string, words: readonly T[]): T | undefined {
-  const value = raw[name];
-  if (value === undefined) return undefined;
-  const found = words.find((word) => word === value);
-  if (found === undefined) throw bad(name, `it must be ${words.join(" or ")}`);
-  return found;
-}
-
-function numberOf(raw: Raw, name: keyof typeof NUMBERS): number {
-  const { fallback, min } = NUMBERS[name];
-  const value = raw[name] ?? fallback;
-  const isCount = name.startsWith("max-");
-  if (typeof value !== "number" || value < min || (isCount && !Number.isInteger(value))) throw bad(name, `it must be a number from ${min}`);
-  if (!isCount && value > SECONDS_MAX) throw bad(name, `it must be at most ${SECONDS_MAX} seconds`);
-  return value;
-}
-
-function listOf(raw: Raw, name: string): readonly string[] {
-  const texts = raw[name] ?? [];
-  if (!Array.isArray(texts)) throw bad(name, "it must be a list");
-  return texts.flatMap((text: Plain) => {
-    if (typeof text !== "string") throw bad(name, "it must be a list of texts");
-    return text.trim() === "" ? [] : [text.trim()];
-  });
-}
-
-function mapEntries(texts: readonly string[]): readonly MapEntry[] {
-  const entries = texts.map(mapEntry);
-  const locals = entries.map(({ local, protocol }) => `${protocol ?? ""} ${hostPort(local.ip, local.port)}`);
+  const locals = map.map(({ local, protocol }) => `${protocol ?? ""} ${hostPort(local.ip, local.port)}`);
   const twice = locals.find((text, index) => locals.indexOf(text) !== index);
   if (twice !== undefined) throw bad("map", `two destinations at${twice}`, "give each a port of its own");
-  return entries;
+  return options;
+}
+
+function secondsOption(name: string, otherwise: number, min = 0): OptionOf<number> {
+  return numberOption(name, otherwise, { min, max: SECONDS_MAX });
+}
+
+function limitOption(name: string): OptionOf<number> {
+  return numberOption(name, 10_000, { min: 1, isWhole: true });
+}
+
+/** Blank texts are left out. */
+function textsOption<T>(name: string, one: (text: string) => T | undefined): OptionOf<readonly T[]> {
+  const option = listOption(name, "a text", one);
+  const trimmed = (text: Plain): Plain => (typeof text === "string" ? text.trim() : text);
+  const read = (value: Plain): readonly T[] | undefined =>
+    option.read(Array.isArray(value) ? value.map(trimmed).filter((text) => text !== "") : value, name);
+  return { ...option, read };
+}
+
+function endpointMapOption(name: string): OptionOf<UserspaceOptions["endpointMap"]> {
+  const { read, ...option } = textsOption(name, endpointEntry);
+  const asMap = (found: ReturnType<typeof read>): UserspaceOptions["endpointMap"] | undefined => found && new Map(found);
+  return { ...option, otherwise: new Map(), read: (value) => asMap(read(value, name)) };
+}
+
+function bad(name: string, what: string, hint: string): ProxyError {
+  return new ProxyError("invalid_object", what, { object: `userspace option ${name}`, hint });
 }
 
 function mapEntry(text: string): MapEntry {

@@ -1,27 +1,12 @@
-import type {
-  Backend,
-  BackendModule,
-  Capabilities,
-  Context,
-  Dataplane,
-  Delta,
-  HostEvent,
-  IPFamily,
-  Leftover,
-  Observed,
-  Outcome,
-  Plan,
-  ServicePort,
-  Turn,
-} from "@turnout/core/backend";
-import { ProxyError } from "@turnout/core/backend";
+import { defineBackend, ProxyError } from "@turnout/core/backend";
+import type { Backend, BackendModule, Capabilities, IPFamily } from "@turnout/core/backend";
 import { Applier } from "./apply.ts";
 import type { WinkernelFacts } from "./facts.ts";
 import { HnsClient } from "./hns/client.ts";
 import { reported } from "./hns/error.ts";
 import { familyOfAddress } from "./objects.ts";
 import type { WinkernelObject } from "./objects.ts";
-import { WINKERNEL_OPTIONS, parseWinkernelOptions } from "./options.ts";
+import { WINKERNEL_OPTIONS } from "./options.ts";
 import type { WinkernelOptions } from "./options.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import type { Step } from "./plan.ts";
@@ -54,9 +39,8 @@ const CAPABILITIES: Capabilities = {
 };
 
 /** The Windows dataplane as a backend module: load balancers of the Host Network Service. */
-export const winkernelModule: BackendModule<WinkernelOptions, WinkernelFacts, WinkernelObject, Step, WinkernelWorld> = {
+export const winkernelModule: BackendModule<WinkernelOptions, WinkernelFacts, WinkernelObject, Step, WinkernelWorld> = defineBackend({
   name: "winkernel",
-  contract: 2,
   residence: "kernel",
   capabilities: CAPABILITIES,
   variants: {
@@ -74,13 +58,18 @@ export const winkernelModule: BackendModule<WinkernelOptions, WinkernelFacts, Wi
   proxyMode: "kernelspace",
   createWorld: createWinkernelWorld,
   options: WINKERNEL_OPTIONS,
-  parseOptions: parseWinkernelOptions,
+  // "" is how kube-proxy's configuration leaves it to the proxy.
+  settle: (options) => ({ ...options, rootHnsEndpointName: options.rootHnsEndpointName || "cbr0" }),
   probe: probeWinkernel,
-  open: (options, world) => Promise.resolve(openDataplane(options, world)),
-};
+  share: (options, world): Shared => ({ options, world }),
+  family: backendOf,
+  close: ({ world }, signal) => world.hns.close(signal),
+});
 
-function openDataplane(options: WinkernelOptions, world: WinkernelWorld): Dataplane<WinkernelFacts, WinkernelObject, Step> {
-  return { family: (family) => new WinkernelBackend(family, options, world), close: (signal) => world.hns.close(signal) };
+/** What both families share. */
+interface Shared {
+  readonly options: WinkernelOptions;
+  readonly world: WinkernelWorld;
 }
 
 async function isHnsThere({ hns }: WinkernelWorld, signal: AbortSignal): Promise<boolean> {
@@ -97,87 +86,49 @@ function isLoopback(ip: string): boolean {
   return ip === "::1" || ip.startsWith("127.");
 }
 
-class WinkernelBackend implements Backend<WinkernelFacts, WinkernelObject, Step> {
-  readonly #options: WinkernelOptions;
-  readonly #world: WinkernelWorld;
-  readonly #applier: Applier;
-
-  constructor(family: IPFamily, options: WinkernelOptions, world: WinkernelWorld) {
-    this.#options = options;
-    this.#world = world;
-    const { clock, log, hns } = world;
-    const [networkName, rootName] = [wantedNetwork(options, world), options.rootHnsEndpointName];
-    const ownAddress = (): string => world.addresses().find(({ ip }) => familyOfAddress(ip) === family && !isLoopback(ip))?.ip ?? "";
-    this.#applier = new Applier({ client: new HnsClient(hns), clock, log, family, networkName, rootName, ownAddress });
-  }
-
-  skeleton(context: Context<WinkernelFacts>): readonly WinkernelObject[] {
-    return renderSkeleton(context, this.#options);
-  }
-
-  render(row: ServicePort, context: Context<WinkernelFacts>): readonly WinkernelObject[] {
-    return renderRow(row, context, this.#options);
-  }
-
-  /** An endpoint may be of several rows, and so may the load balancer for a Service's health checks. */
-  isShared(object: WinkernelObject): boolean {
-    return object.kind === "endpoint" || (object.kind === "loadbalancer" && object.value.endpoints[0]?.startsWith("@") === true);
-  }
-
-  plan(delta: Delta<WinkernelObject>): Plan<Step> {
-    return planDelta(delta);
-  }
-
-  explain(plan: Plan<Step>): string {
-    return explainPlan(plan);
-  }
-
-  observe(signal: AbortSignal): Promise<Observed<WinkernelObject>> {
-    return this.#applier.observe(signal);
-  }
-
-  apply(plan: Plan<Step>, signal: AbortSignal, turn?: Turn): Promise<Outcome<WinkernelObject>> {
-    return this.#applier.apply(plan, signal, turn);
-  }
-
-  watch(signal: AbortSignal): AsyncIterable<HostEvent<WinkernelFacts>> {
-    return watchHost(this.#options, this.#world, signal);
-  }
-
-  /** What kube-proxy left on the network is adopted, so while this backend is in use nothing is left over. */
-  async leftovers(isInUse: boolean, signal: AbortSignal): Promise<readonly Leftover[]> {
-    if (isInUse) return [];
-    const objects = await this.#left(signal);
-    if (objects.length === 0) return [];
-    const count = objects.filter(({ kind }) => kind === "loadbalancer").length;
-    const what = `${count} load balancer${count === 1 ? "" : "s"} and ${objects.length - count} endpoints of HNS network ${wantedNetwork(this.#options, this.#world)}`;
-    return [{ what, remove: (stop) => this.#removeAll(stop) }];
-  }
-
-  async cleanup(signal: AbortSignal): Promise<void> {
-    await this.#removeAll(signal);
-  }
-
-  /** Nothing is left on a network that is gone, nor where there is no HNS. @throws {ProxyError} `invalid_object` where nobody named the network. */
-  async #left(signal: AbortSignal): Promise<readonly WinkernelObject[]> {
-    if (wantedNetwork(this.#options, this.#world) === "") {
-      if (!(await isHnsThere(this.#world, signal))) return [];
-      throw new ProxyError("invalid_object", "nobody named the network", {
-        object: "winkernel",
-        hint: "pass networkName, or set KUBE_NETWORK",
-      });
+function backendOf(family: IPFamily, { options, world }: Shared): Backend<WinkernelFacts, WinkernelObject, Step> {
+  const { clock, log, hns } = world;
+  const [networkName, rootName] = [wantedNetwork(options, world), options.rootHnsEndpointName];
+  const ownAddress = (): string => world.addresses().find(({ ip }) => familyOfAddress(ip) === family && !isLoopback(ip))?.ip ?? "";
+  const applier = new Applier({ client: new HnsClient(hns), clock, log, family, networkName, rootName, ownAddress });
+  /** Nothing is left on a network that is gone, nor where there is no HNS. @throws {ProxyError} `invalid_object` where the network is not named. */
+  const left = async (signal: AbortSignal): Promise<readonly WinkernelObject[]> => {
+    if (networkName === "") {
+      if (!(await isHnsThere(world, signal))) return [];
+      const hint = "pass networkName, or set KUBE_NETWORK";
+      throw new ProxyError("invalid_object", "nobody named the network", { object: "winkernel", hint });
     }
     try {
-      return [...(await this.observe(signal)).objects.values()];
+      return [...(await applier.observe(signal)).objects.values()];
     } catch (error) {
       if (ProxyError.is(error, "not_found")) return [];
       throw error;
     }
-  }
-
-  async #removeAll(signal: AbortSignal): Promise<void> {
-    const remove = await this.#left(signal);
-    const { failed } = await this.apply(planDelta({ put: [], remove, lingering: [], nowMs: this.#world.clock.nowMs() }), signal);
+  };
+  const removeAll = async (signal: AbortSignal): Promise<void> => {
+    const remove = await left(signal);
+    const { failed } = await applier.apply(planDelta({ put: [], remove, lingering: [], nowMs: clock.nowMs() }), signal);
     for (const error of failed?.values() ?? []) throw error;
-  }
+  };
+  return {
+    skeleton: (context) => renderSkeleton(context, options),
+    render: (row, context) => renderRow(row, context, options),
+    /** An endpoint may be of several rows, and so may the load balancer for a Service's health checks. */
+    isShared: (object) =>
+      object.kind === "endpoint" || (object.kind === "loadbalancer" && object.value.endpoints[0]?.startsWith("@") === true),
+    plan: planDelta,
+    explain: explainPlan,
+    observe: (signal) => applier.observe(signal),
+    apply: (plan, signal, turn) => applier.apply(plan, signal, turn),
+    watch: (signal) => watchHost(options, world, signal),
+    /** What kube-proxy left on the network is adopted, so while this backend is in use nothing is left over. */
+    async leftovers(isInUse, signal) {
+      const objects = isInUse ? [] : await left(signal);
+      if (objects.length === 0) return [];
+      const count = objects.filter(({ kind }) => kind === "loadbalancer").length;
+      const what = `${count} load balancer${count === 1 ? "" : "s"} and ${objects.length - count} endpoints of HNS network ${networkName}`;
+      return [{ what, remove: removeAll }];
+    },
+    cleanup: removeAll,
+  };
 }

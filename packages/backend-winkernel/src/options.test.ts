@@ -1,6 +1,6 @@
 import type { Plain } from "@turnout/core";
 import { describe, expect, it } from "vitest";
-import { parseWinkernelOptions } from "./options.ts";
+import { winkernelModule } from "./module.ts";
 
 const DEFAULTS = {
   networkName: "",
@@ -14,9 +14,9 @@ const DEFAULTS = {
 
 describe("options", () => {
   it("have defaults, also where kube-proxy's configuration leaves them to the proxy", () => {
-    expect(parseWinkernelOptions({})).toEqual(DEFAULTS);
+    expect(winkernelModule.parseOptions({})).toEqual(DEFAULTS);
     const asKubeProxyWrites = { networkName: "", sourceVip: "", rootHnsEndpointName: "", forwardHealthCheckVip: false };
-    expect(parseWinkernelOptions(asKubeProxyWrites)).toEqual(DEFAULTS);
+    expect(winkernelModule.parseOptions(asKubeProxyWrites)).toEqual(DEFAULTS);
   });
 
   it.each<[Readonly<Record<string, Plain>>, object]>([
@@ -28,7 +28,7 @@ describe("options", () => {
     [{ "health-check-port": 10_300 }, { healthCheckPort: 10_300 }],
     [{ "preserve-destination": ["shop/cart", "shop/web"] }, { preserveDestination: ["shop/cart", "shop/web"] }],
   ])("%j", (raw, expected) => {
-    expect(parseWinkernelOptions(raw)).toEqual({ ...DEFAULTS, ...expected });
+    expect(winkernelModule.parseOptions(raw)).toEqual({ ...DEFAULTS, ...expected });
   });
 
   it.each<[Readonly<Record<string, Plain>>, string]>([
@@ -40,6 +40,6 @@ describe("options", () => {
     [{ "health-check-port": 0 }, "health-check-port"],
     [{ "preserve-destination": ["cart"] }, "preserve-destination"],
   ])("refuses %j", (raw, named) => {
-    expect(() => parseWinkernelOptions(raw)).toThrow(named);
+    expect(() => winkernelModule.parseOptions(raw)).toThrow(named);
   });
 });

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import type { WinkernelFacts } from "./facts.ts";
 import { ENDPOINT_SETTINGS, LOAD_BALANCER_SETTINGS } from "./hns/documents.ts";
 import type { WinkernelObject } from "./objects.ts";
-import { parseWinkernelOptions } from "./options.ts";
+import { winkernelModule } from "./module.ts";
 import { macOf, renderRow } from "./render.ts";
 import { balancerSettings, remoteSettings } from "./settings.ts";
 
@@ -51,7 +51,7 @@ const destination = record({
 // A row is one port of a Service, so it has an address once.
 const destinations = uniqueArray(destination, { selector: ({ address }) => address, maxLength: 4 });
 const options = record({ enableDSR: boolean(), forwardHealthCheckVip: boolean(), sourceVip: constantFrom("", "10.1.1.200") }).map((raw) =>
-  parseWinkernelOptions({ ...raw, ...(raw.enableDSR ? {} : { "preserve-destination": ["shop/cart"] }) }),
+  winkernelModule.parseOptions({ ...raw, ...(raw.enableDSR ? {} : { "preserve-destination": ["shop/cart"] }) }),
 );
 const scene = record({ all: endpoints, destinations, options, isOverlay: boolean(), isAffine: boolean() });
 

@@ -34,6 +34,10 @@ export type {
   Turn,
   WhatIsLeft,
 } from "./contract/backend.ts";
+export { defineBackend } from "./contract/define-backend.ts";
+export type { BackendDefinition } from "./contract/define-backend.ts";
+export { kindsOf, listOption, numberOption, readOptions, switchOption, textOption, wordOption } from "./contract/declared-options.ts";
+export type { OptionOf, OptionsOf } from "./contract/declared-options.ts";
 export { refuseUnknownOptions } from "./contract/options.ts";
 export type { OptionKind, OptionKinds } from "./contract/options.ts";
 export { ALL_CAPABILITIES } from "./contract/capabilities.ts";

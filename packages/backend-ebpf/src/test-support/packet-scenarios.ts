@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { ServiceFixture } from "@turnout/core/testing";
-import { parseEbpfOptions } from "../options.ts";
+import { ebpfModule } from "../module.ts";
 import { age } from "./age.ts";
 import { at } from "./clients.ts";
 import type { Question } from "./clients.ts";
@@ -213,7 +213,7 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
         { name: "elsewhere", number: 2, remote: 1, spec: { internalTrafficPolicy: "Local" } },
         { name: "ranged", number: 6, local: 1, spec: ranged, loadBalancerIPs: ["198.51.100.6"] },
       ],
-      { options: parseEbpfOptions({ counters: true, "opt-out-services": ["shop/plain"] }) },
+      { options: ebpfModule.parseOptions({ counters: true, "opt-out-services": ["shop/plain"] }) },
     );
     const dropped = [at("tcp", "10.96.0.2"), at("tcp", "fd00:96::2")];
     const questions = [at("tcp", "10.96.0.1"), at("tcp", "198.51.100.6"), ...dropped];

@@ -9,7 +9,7 @@ import { networkNamespaceCookie } from "@turnout/host/bpf";
 import { SHOWCASE } from "@turnout/core/testing";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { decodeEndpoint, STRUCTS } from "../layout.ts";
-import { parseEbpfOptions } from "../options.ts";
+import { ebpfModule } from "../module.ts";
 import { age } from "./age.ts";
 import { ask, askAll, askByOne, at, endpointsOf, furnish, serve } from "./clients.ts";
 import type { How, Question } from "./clients.ts";
@@ -242,7 +242,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
 
   async optOut() {
     const { want } = await proxy();
-    const options = parseEbpfOptions({ counters: true, "opt-out-services": ["shop/plain"] });
+    const options = ebpfModule.parseOptions({ counters: true, "opt-out-services": ["shop/plain"] });
     const fixtures = [
       { ...PLAIN, remote: 0 },
       { name: "other", number: 5, local: 1 },

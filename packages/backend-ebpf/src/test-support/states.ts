@@ -2,7 +2,7 @@ import { DEFAULT_SETTINGS } from "@turnout/core";
 import type { IPFamily, NodeContext, NodeSettings, ServicePort } from "@turnout/core";
 import { fixtureObjects, fixtureState, rawNode } from "@turnout/core/testing";
 import type { RawObject, ServiceFixture } from "@turnout/core/testing";
-import { parseEbpfOptions } from "../options.ts";
+import { ebpfModule } from "../module.ts";
 import type { EbpfFacts, EbpfOptions } from "../options.ts";
 import type { SkeletonParts } from "../skeleton.ts";
 
@@ -42,7 +42,7 @@ export const PARTS: SkeletonParts = {
 };
 
 /** Options of the tests: none. */
-export const OPTIONS: EbpfOptions = parseEbpfOptions({ counters: true });
+export const OPTIONS: EbpfOptions = ebpfModule.parseOptions({ counters: true });
 
 const NODE = rawNode("node1", { addresses: ["172.18.0.1", "fd00:18::1"], podCIDRs: ["10.1.1.0/24", "fd00:1:1::/64"] });
 

@@ -1,9 +1,9 @@
 import type { FuzzTarget } from "@turnout/house/fuzz";
 import { readSaved } from "@turnout/host/ipset/text";
 import { readLook } from "../observe.ts";
-import { parseIpvsOptions } from "../options.ts";
+import { ipvsModule } from "../module.ts";
 
-const OPTIONS = parseIpvsOptions({});
+const OPTIONS = ipvsModule.parseOptions({});
 
 /** What `ipset save` printed, and after a line `--` what `iptables-save` printed. */
 function readHost(input: Buffer): void {

@@ -2,7 +2,7 @@ import { RecordingLog, TestClock } from "@turnout/core/testing";
 import { Fronts, hostViewOf, Traffic } from "@turnout/client/sockets";
 import type { ListenerObject, ListenerValue } from "@turnout/client/sockets";
 import { hostPort } from "@turnout/core";
-import { parseUserspaceOptions } from "../options.ts";
+import { userspaceModule } from "../module.ts";
 import { FakeSockets } from "../testing/index.ts";
 
 /** Fronts on sockets in memory, with all that is to be looked at. */
@@ -17,12 +17,12 @@ export interface FrontStage {
 }
 
 /** Make fronts on a host that has 10.96.0.10 and loopback. The first of several endpoints is chosen. */
-export function createFrontStage(raw: Parameters<typeof parseUserspaceOptions>[0] = {}): FrontStage {
+export function createFrontStage(raw: Parameters<typeof userspaceModule.parseOptions>[0] = {}): FrontStage {
   const clock = new TestClock(0);
   const log = new RecordingLog();
   const sockets = new FakeSockets((ip) => ip === "10.96.0.10" || ip.startsWith("127."));
   const counters = { connections: 0, sessions: 0 };
-  const traffic = new Traffic("IPv4", { sockets, clock, log, random: () => 0 }, parseUserspaceOptions(raw), counters);
+  const traffic = new Traffic("IPv4", { sockets, clock, log, random: () => 0 }, userspaceModule.parseOptions(raw), counters);
   traffic.host = hostViewOf({ addresses: ["172.18.0.1"], pods: [] });
   const lost: string[] = [];
   return { fronts: new Fronts(traffic, (id) => lost.push(id)), traffic, sockets, clock, log, lost };
