@@ -9,7 +9,7 @@ const CORE_ACTING = /^packages\/core\/src\/(?:process\/|testing\/clock\.ts$)/;
 /** In a backend these decide. `render` may be several files or a folder. */
 const DECIDING = /^packages\/backend-[^/]+\/src\/(?:(?:objects|names|plan|explain)\.ts$|render(?:[-/].*)?(?:\.ts)?$)/;
 /** What deciding files share with other backends: no effects, and entry points of its own. */
-const SHARED = /^packages\/host\/src\/(?:(?:iptables|ipset)\/text|ipvs\/model|nft-statement|rules)\//;
+const SHARED = /^packages\/host\/src\/(?:(?:iptables|ipset)\/text|iptables\/rules|ipvs\/model|nft-statement|rules)\//;
 const SHARED_ENTRY_POINT = /^@turnout\/host\/(?:(?:iptables|ipset)\/text|ipvs\/model|nft-statement)$/;
 /** And these hold its effects. */
 const ACTING = /^packages\/backend-[^/]+\/src\/(?:probe|observe|apply)\.ts$/;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readIptablesTable } from "../survey/rules/iptables-rules.ts";
+import { readIptablesTable } from "../iptables/rules/listed-rules.ts";
 import { evaluateChain } from "./evaluate.ts";
 import type { HookedPacket } from "./rule.ts";
 

@@ -24,10 +24,18 @@ export interface HookedPacket {
   readonly isQueueServed?: (queue: number) => boolean | undefined;
   /** Whether an address is one of the host's. */
   readonly isLocal: (address: string) => boolean;
-  /** Whether an ipset holds an address; undefined: not known (yet). */
-  readonly isInSet: (set: string, address: string, port: number | undefined) => boolean | undefined;
+  /** Whether an ipset holds these ends of the packet; undefined: not known (yet). */
+  readonly isInSet: (set: string, packet: PartlyKnown, ends: readonly ("src" | "dst")[]) => boolean | undefined;
   /** Random numbers of rules, in [0, 1); absent: they can't be known. */
   readonly random?: () => number;
+  /** Its source is rewritten already; absent: it is not, as far as is known. */
+  readonly isSourceTranslated?: boolean;
+  /** The virtual server of IPVS that its connection came by; absent: not known. */
+  readonly virtual?: { readonly protocol: string; readonly address: string; readonly port: number } | "none";
+  /** False: no device of this host is a bridge. */
+  readonly hasBridges?: false;
+  /** Asks or changes a list of clients that were seen recently; absent: they can't be known. */
+  readonly recent?: (asked: RecentQuestion) => boolean;
   /** Takes down what a rule adds to a set; false: the set is full. Absent: it is not followed. */
   readonly learn?: (entry: LearnedEntry) => boolean;
 }
@@ -42,7 +50,16 @@ export interface LearnedEntry {
   readonly timeoutMs?: number;
 }
 
-type Guessed = "unclearMark" | "original" | "isQueueServed" | "random" | "learn";
+/** What a rule does with a list of clients: it adds the client, looks for it (in the last seconds; 0: ever), or removes it. */
+export interface RecentQuestion {
+  readonly action: "set" | "rcheck" | "update" | "remove";
+  readonly list: string;
+  readonly seconds: number;
+  readonly source: string;
+}
+
+type Guessed =
+  "isSourceTranslated" | "virtual" | "hasBridges" | "recent" | "unclearMark" | "original" | "isQueueServed" | "random" | "learn";
 
 /** A packet at one hook of which some things, or nothing but its state, are known. */
 export type PartlyKnown = Pick<HookedPacket, "family" | "state" | "isInSet" | Guessed> & {

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from "vitest";
-import { readIptablesTable } from "../survey/rules/iptables-rules.ts";
+import { readIptablesTable } from "../iptables/rules/listed-rules.ts";
 import { readNftTable } from "../survey/rules/nft-rules.ts";
 import type { ExternalTable } from "./rule.ts";
 import { newPacket, translatingRules, verdictOf } from "./verdict.ts";

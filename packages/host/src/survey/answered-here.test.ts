@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { answeredHere, arrivingQuestion, isAnsweredHere, notHere, openedQuestion } from "./answered-here.ts";
 import { externalFindings } from "./external-causes.ts";
 import type { PathQuestion } from "./path-question.ts";
-import { readIptablesTable } from "./rules/iptables-rules.ts";
+import { readIptablesTable } from "../iptables/rules/listed-rules.ts";
 import { FORWARDED } from "../test-support/forwarded-way.ts";
 
 const ENDPOINT = { ip: "10.1.2.5", port: 8080, nodeName: "n2", isLocal: false, masquerade: true };

@@ -100,7 +100,10 @@ export async function evaluateExternal(
       if (!routes.has(address)) sought.add(address);
       return routes.get(address);
     };
-    const isInSet: HookedPacket["isInSet"] = (set, address, port) => {
+    const isInSet: HookedPacket["isInSet"] = (set, seen, [end, portEnd]) => {
+      const address = end === "src" ? seen.source : seen.destination;
+      if (address === undefined) return undefined;
+      const port = portEnd === undefined ? undefined : end === "src" ? seen.sourcePort : seen.destinationPort;
       const member = port === undefined ? address : `${address},${packet.protocol.toLowerCase()}:${port}`;
       const key = `${set} ${member}`;
       if (!held.has(key)) asked.set(key, [set, member]);

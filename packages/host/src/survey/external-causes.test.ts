@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { externalFindings, routedMark } from "./external-causes.ts";
 import type { ExternalFindings } from "./external-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
-import { readIptablesTable } from "./rules/iptables-rules.ts";
+import { readIptablesTable } from "../iptables/rules/listed-rules.ts";
 import { readNftTable, readShownTable } from "./rules/nft-rules.ts";
 import type { ExternalTable } from "../rules/rule.ts";
 import { FORWARDED } from "../test-support/forwarded-way.ts";

@@ -5,7 +5,8 @@ import type { Netlink } from "../netlink/netlink.ts";
 import { IPTABLES_TABLES } from "../netlink/nft-tables.ts";
 import type { NftTableName } from "../netlink/nft-tables.ts";
 import { readingListing } from "../nft/listing.ts";
-import { mayBeChain, readIptablesTable } from "./rules/iptables-rules.ts";
+import { readIptablesTable } from "../iptables/rules/listed-rules.ts";
+import { mayBeChain } from "../iptables/rules/targets.ts";
 import { readNftTable, readShownTable } from "./rules/nft-rules.ts";
 import type { ExternalTable } from "../rules/rule.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { externalFindings } from "./external-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
-import { readIptablesTable } from "./rules/iptables-rules.ts";
+import { readIptablesTable } from "../iptables/rules/listed-rules.ts";
 import { FORWARDED } from "../test-support/forwarded-way.ts";
 
 const CHAINS = ":PREROUTING ACCEPT\n:INPUT ACCEPT\n:OUTPUT ACCEPT\n:POSTROUTING ACCEPT\n";

@@ -1,6 +1,6 @@
 import type { IptablesTable } from "./listed-iptables.ts";
 import type { ExternalChain as ListedChain } from "./listed-nft.ts";
-import { readIptablesTable } from "./rules/iptables-rules.ts";
+import { readIptablesTable } from "../iptables/rules/listed-rules.ts";
 import { readNftTable } from "./rules/nft-rules.ts";
 import type { ExternalRule, ExternalTable } from "../rules/rule.ts";
 

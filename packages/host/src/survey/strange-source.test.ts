@@ -4,7 +4,7 @@ import type { ExternalFindings } from "./external-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readRoute } from "./route.ts";
 import type { Route } from "./route.ts";
-import { readIptablesTable } from "./rules/iptables-rules.ts";
+import { readIptablesTable } from "../iptables/rules/listed-rules.ts";
 
 const WAY: HookedWay = {
   packet: { family: "IPv4", protocol: "TCP", source: "10.1.1.2", destination: "10.96.0.1", port: 80, device: "veth2" },

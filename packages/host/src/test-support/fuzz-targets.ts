@@ -25,7 +25,7 @@ import { watch } from "../netlink/watch.ts";
 import { readingListing, readListing } from "../nft/listing.ts";
 import { parseCapabilities } from "../rights/linux-capabilities.ts";
 import { readRoute } from "../survey/route.ts";
-import { readIptablesTable } from "../survey/rules/iptables-rules.ts";
+import { readIptablesTable } from "../iptables/rules/listed-rules.ts";
 import { readNftTable } from "../survey/rules/nft-rules.ts";
 import { evaluateChain } from "../rules/evaluate.ts";
 import type { ExternalTable, HookedPacket } from "../rules/rule.ts";

@@ -1,9 +1,10 @@
 import type { Arguments } from "./parse-arguments.ts";
 import { Refusal, usage, WORDS } from "./refusal.ts";
-import type { Rule } from "./rule.ts";
-import { newTable, referencesTo, ZERO } from "./tables.ts";
+import { hookOf } from "../../iptables/rules/listed-rules.ts";
+import type { IptablesRule } from "../../iptables/rules/rule.ts";
+import { builtinChain, newTable, referencesTo, ZERO } from "./tables.ts";
 import { BUILTINS } from "./table-names.ts";
-import type { Chain, Chains, Counters, Entry } from "./tables.ts";
+import type { Chain, Chains, Counters, Rule } from "./tables.ts";
 import type { Hook, TableName } from "./table-names.ts";
 import type { IptablesVariant } from "../../iptables/tools.ts";
 
@@ -52,7 +53,7 @@ export class Draft {
 
   /** Make a chain, or empty it where it is there: what a chain's line of restore does. */
   declare(name: string): void {
-    this.#chains.set(name, { name, policy: undefined, counters: ZERO, entries: [] });
+    this.#chains.set(name, { name, policy: undefined, counters: ZERO, rules: [] });
   }
 
   isBuiltin(name: string): boolean {
@@ -66,7 +67,7 @@ export class Draft {
     // nft's tool looks at the policy first.
     if (chain?.policy === undefined && (isPolicy || this.variant === "legacy")) throw new Refusal("command", WORDS.badBuiltin);
     if (chain === undefined || !isPolicy) throw new Refusal("command", WORDS.badPolicy);
-    this.#chains.set(name, { ...chain, policy, counters: counters ?? chain.counters });
+    this.#chains.set(name, { ...chain, ...hookOf(this.table, name, policy), policy, counters: counters ?? chain.counters });
   }
 
   /** Do what a command line asks; `line` is its number. @throws {Refusal}. */
@@ -98,28 +99,28 @@ export class Draft {
 
   /** What the kernel says when the whole table is handed over; undefined: it takes it. */
   verdict(): string | undefined {
-    for (const { entries } of this.#chains.values())
-      for (const { rule } of entries) {
+    for (const { rules } of this.#chains.values())
+      for (const rule of rules) {
         const word = this.#faultOf(rule);
         if (word !== undefined) return word;
       }
     return this.#walk();
   }
 
-  #put({ verb, chain: name = "", number, rules, counters }: Arguments, line: number): void {
+  #put({ verb, chain: name = "", number, rules: given, counters }: Arguments, line: number): void {
+    const rules = given.map((rule): Rule => ({ ...rule, deletion: "", counters }));
     for (const rule of rules) this.#checkJump(rule);
     const chain = this.#chains.get(name);
     if (chain === undefined) throw new Refusal("command", WORDS.noChain);
     if (this.variant === "legacy" && rules.some((rule) => rule.chain !== undefined && this.isBuiltin(rule.chain)))
       throw new Refusal("command", WORDS.invalid);
-    const entries: readonly Entry[] = rules.map((rule) => ({ rule, counters }));
-    const size = chain.entries.length;
+    const size = chain.rules.length;
     const at = verb === "A" ? size : (number ?? 1) - 1;
     if (verb === "I" && at > size) throw new Refusal("command", "Index of insertion too big");
     if (verb === "R" && at >= size) throw new Refusal("command", "Index of replacement too big");
     // Each of several rules of one line goes in at the same place.
-    const inOrder = verb === "I" ? entries.toReversed() : entries;
-    this.#chains.set(name, { ...chain, entries: chain.entries.toSpliced(at, verb === "R" ? 1 : 0, ...inOrder) });
+    const inOrder = verb === "I" ? rules.toReversed() : rules;
+    this.#chains.set(name, { ...chain, rules: chain.rules.toSpliced(at, verb === "R" ? 1 : 0, ...inOrder) });
     const isAtEnd = verb === "I" && at > 0 && at === size;
     const operation = verb === "R" ? "RULE_REPLACE" : verb === "A" || isAtEnd ? "RULE_APPEND" : "RULE_INSERT";
     for (const rule of rules) {
@@ -133,31 +134,33 @@ export class Draft {
     const chain = this.#chains.get(name);
     if (verb === "D" && number !== undefined) {
       if (chain === undefined) throw new Refusal("command", WORDS.noChain);
-      if (number > chain.entries.length) throw new Refusal("command", "Index of deletion too big");
-      this.#forget(chain.entries.slice(number - 1, number));
-      this.#chains.set(name, { ...chain, entries: chain.entries.toSpliced(number - 1, 1) });
+      if (number > chain.rules.length) throw new Refusal("command", "Index of deletion too big");
+      this.#remove(chain, number - 1);
       return;
     }
     for (const { text } of rules) {
       const now = this.#chains.get(name);
-      const at = now?.entries.findIndex(({ rule }) => rule.text === text) ?? -1;
+      const at = now?.rules.findIndex((rule) => rule.text === text) ?? -1;
       if (now === undefined || at < 0) throw new Refusal("command", WORDS.noRule);
-      if (verb !== "D") continue;
-      this.#forget(now.entries.slice(at, at + 1));
-      this.#chains.set(name, { ...now, entries: now.entries.toSpliced(at, 1) });
+      if (verb === "D") this.#remove(now, at);
     }
   }
 
-  #checkJump({ chain, isGoto }: Rule): void {
+  #remove(chain: Chain, at: number): void {
+    this.#forget(chain.rules.slice(at, at + 1));
+    this.#chains.set(chain.name, { ...chain, rules: chain.rules.toSpliced(at, 1) });
+  }
+
+  #checkJump({ chain, isGoto }: IptablesRule): void {
     if (chain === undefined || this.#chains.has(chain)) return;
     if (this.variant === "nft") throw usage(`Chain '${chain}' does not exist`);
-    throw usage(isGoto === true ? `goto '${chain}' is not a chain` : `Couldn't load target \`${chain}':No such file or directory\n`);
+    throw usage(isGoto ? `goto '${chain}' is not a chain` : `Couldn't load target \`${chain}':No such file or directory\n`);
   }
 
   #flush(name: string | undefined): void {
     for (const chain of this.#named(name)) {
-      this.#forget(chain.entries);
-      this.#chains.set(chain.name, { ...chain, entries: [] });
+      this.#forget(chain.rules);
+      this.#chains.set(chain.name, { ...chain, rules: [] });
     }
   }
 
@@ -167,19 +170,18 @@ export class Draft {
       if (this.variant === "legacy") {
         if (chain.policy !== undefined) throw new Refusal("command", WORDS.invalid);
         if (referencesTo(this.#chains, chain.name) > 0) throw new Refusal("command", WORDS.tooManyLinks);
-        if (chain.entries.length > 0) throw new Refusal("command", WORDS.notEmpty);
+        if (chain.rules.length > 0) throw new Refusal("command", WORDS.notEmpty);
       } else if (this.#isInUse(chain)) this.#faults.push({ line, text: `CHAIN_DEL failed (${WORDS.busy}): chain ${chain.name}` });
       // nft's tool knows nothing of an empty built-in chain, and makes it anew when it is needed.
       if (chain.policy === undefined) this.#chains.delete(chain.name);
-      else this.#chains.set(chain.name, { name: chain.name, policy: "ACCEPT", counters: ZERO, entries: [] });
+      else this.#chains.set(chain.name, builtinChain(this.table, chain.name));
     }
   }
 
-  #isInUse({ name, entries }: Chain): boolean {
-    const isThere = ({ rule }: Entry): boolean => !this.#refused.has(rule);
+  #isInUse({ name, rules }: Chain): boolean {
+    const isThere = (rule: Rule): boolean => !this.#refused.has(rule);
     return (
-      entries.some(isThere) ||
-      [...this.#chains.values()].some((other) => other.entries.some((entry) => entry.rule.chain === name && isThere(entry)))
+      rules.some(isThere) || [...this.#chains.values()].some((other) => other.rules.some((rule) => rule.chain === name && isThere(rule)))
     );
   }
 
@@ -191,12 +193,12 @@ export class Draft {
   }
 
   /** A rule that goes before it was handed over was never there. */
-  #forget(entries: readonly Entry[]): void {
-    for (const { rule } of entries) this.#refused.delete(rule);
+  #forget(rules: readonly Rule[]): void {
+    for (const rule of rules) this.#refused.delete(rule);
   }
 
   /** What the kernel has against a rule by itself. */
-  #faultOf({ matches, target, protocol, chain, source, destination }: Rule): string | undefined {
+  #faultOf({ matches, target, protocol, chain, source, destination }: IptablesRule): string | undefined {
     // nft's tool makes expressions of its own of these two, which ask for no protocol.
     const isFree = (wanted: string): boolean => this.variant === "nft" && (wanted === "tcp" || wanted === "udp");
     const has = (wanted: string | undefined, isOfMatch: boolean): boolean =>
@@ -210,8 +212,8 @@ export class Draft {
   }
 
   /** What the kernel has against a rule in a built-in chain, where it knows the hook at once. */
-  #placeFaultOf({ target }: Rule, name: string): string | undefined {
-    return this.isBuiltin(name) && target?.hooks?.includes(name as Hook) === false ? WORDS.invalid : undefined;
+  #placeFaultOf({ target }: IptablesRule, name: string): string | undefined {
+    return this.isBuiltin(name) && target?.hooks?.includes(name) === false ? WORDS.invalid : undefined;
   }
 
   /** Walk all ways from the built-in chains, as the kernel does to find loops and targets out of place. */
@@ -229,7 +231,7 @@ export class Draft {
 
   /** Rules of a chain that the kernel looks at: legacy knows that none comes behind one that always decides. */
   #walked(name: string): readonly Rule[] {
-    const rules = (this.#chains.get(name)?.entries ?? []).map(({ rule }) => rule);
+    const rules = this.#chains.get(name)?.rules ?? [];
     const end = this.variant === "nft" ? -1 : rules.findIndex(({ text }) => /^-j (?:ACCEPT|DROP|RETURN)$/.test(text));
     return end < 0 ? rules : rules.slice(0, end + 1);
   }

@@ -7,14 +7,15 @@ import type { FakeSysctl } from "../fake-sysctl.ts";
 import { createIptablesExec } from "./fake-exec.ts";
 import { NO_SETS } from "../set-lookup.ts";
 import type { SetLookup } from "../set-lookup.ts";
-import type { MatchBody } from "./extension.ts";
+import type { MatchPart } from "../../iptables/rules/rule.ts";
 import { EXTERNAL_RULES, KUBELET_RULES } from "./external-rules.ts";
 import { RecentLists } from "./recent-lists.ts";
 import { runProgram } from "./run-program.ts";
 import type { ToolResult, Program } from "./run-program.ts";
 import type { RuleSet } from "./tables.ts";
-import { tracePacket } from "./tracer.ts";
-import type { Balance } from "./tracer.ts";
+import type { ExternalTable } from "../../rules/rule.ts";
+import { tracePacket } from "../trace-packet.ts";
+import type { Balance } from "../trace-packet.ts";
 
 /** Pids as the kernel would name them: the proxy's tool, and somebody's. */
 const OWN_PID = 4_242;
@@ -123,15 +124,18 @@ export class FakeIptables {
 
   /** Follow the first packet of a connection; its client is remembered where a rule says so. See {@link tracePacket}. */
   connect(packet: Packet, { isLocal, random, balance = () => undefined }: FollowOptions): Trace {
+    const { sysctl, clock, sets = NO_SETS } = this.#host;
     return tracePacket(packet, {
-      ruleSets: this.ruleSets.filter(({ family }) => family === packet.family),
-      routesLocalnet: this.#host.sysctl.values.get("net/ipv4/conf/all/route_localnet") === "1",
+      tables: this.ruleSets.filter(({ family }) => family === packet.family).flatMap(tablesOf),
+      routesLocalnet: sysctl.values.get("net/ipv4/conf/all/route_localnet") === "1",
       isLocal,
       random,
-      nowMs: this.#host.clock.nowMs(),
-      recents: this.#recents,
-      sets: this.#host.sets ?? NO_SETS,
       balance,
+      asked: {
+        isInSet: (set, { protocol = "", source = "", sourcePort = 0, destination = "", destinationPort: port = 0 }, ends) =>
+          sets.has(set, { protocol, source, sourcePort, destination, port }, ends),
+        recent: (asked) => this.#recents.ask(asked, clock.nowMs()),
+      },
     });
   }
 
@@ -204,18 +208,22 @@ export class FakeIptables {
   }
 
   /** What some match of some rule names. */
-  #named(nameOf: (match: MatchBody) => string | undefined): ReadonlySet<string> {
+  #named(nameOf: (match: MatchPart) => string | undefined): ReadonlySet<string> {
     const names = new Set<string>();
     for (const { tables } of this.ruleSets)
       for (const chains of tables.values())
-        for (const { entries } of chains.values())
-          for (const { rule } of entries)
-            for (const match of rule.matches) {
+        for (const { rules } of chains.values())
+          for (const { matches } of rules)
+            for (const match of matches) {
               const name = nameOf(match);
               if (name !== undefined) names.add(name);
             }
     return names;
   }
+}
+
+function tablesOf({ variant, tables }: RuleSet): readonly ExternalTable[] {
+  return Array.from(tables, ([table, chains]) => ({ name: `${variant} ${table}`, tool: "iptables", place: table, chains }));
 }
 
 /** Listings, checks and questions of version are no changes. */

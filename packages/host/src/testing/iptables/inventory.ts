@@ -1,6 +1,5 @@
-import type { Rule } from "./rule.ts";
 import { sortedChains } from "./tables.ts";
-import type { Chain, RuleSet } from "./tables.ts";
+import type { Chain, Rule, RuleSet } from "./tables.ts";
 import type { TableName } from "./table-names.ts";
 
 /** What in the tables is a backend's. */
@@ -35,7 +34,7 @@ function chainLines(table: TableName, chain: Chain, whose: Whose, ownership: Rul
   const isOwnRule = (rule: Rule): boolean => rule.chain !== undefined && ownership.isOwnChain(rule.chain);
   const head = `chain ${chain.name} ${chain.policy ?? ""}`;
   const heads = isOwn === (whose === "own") ? [head] : [];
-  const rules = chain.entries.map(({ rule }) => rule).filter((rule) => (isOwn || isOwnRule(rule)) === (whose === "own"));
+  const rules = chain.rules.filter((rule) => (isOwn || isOwnRule(rule)) === (whose === "own"));
   if (!isOwn || !ownership.isSharedChain(table, chain.name)) return [...heads, ...orderedLines(chain.name, rules)];
   return [...heads, ...sharedLines(chain.name, rules, (rule) => ownership.isTail(table, rule))];
 }

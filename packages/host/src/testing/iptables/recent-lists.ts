@@ -1,3 +1,6 @@
+import type { RecentQuestion } from "../../rules/rule.ts";
+
+const MS_PER_SECOND = 1_000;
 /** Clients a list holds; the one not seen for longest makes room. @source xt_recent, ip_list_tot */
 const CLIENTS_MAX = 100;
 
@@ -8,6 +11,18 @@ export class RecentLists {
   /** When a client was last seen on a list, in ms; undefined: never, or forgotten. */
   seenAt(list: string, client: string): number | undefined {
     return this.#lists.get(list)?.get(client);
+  }
+
+  /** Answer a rule. @source Linux net/netfilter/xt_recent.c recent_mt */
+  ask({ action, list, seconds, source }: RecentQuestion, nowMs: number): boolean {
+    const seenAtMs = this.seenAt(list, source);
+    if (action === "set" || (action === "update" && seenAtMs !== undefined && isFresh(seenAtMs))) this.put(list, source, nowMs);
+    if (action === "remove") this.remove(list, source);
+    return action === "set" || (seenAtMs !== undefined && (action === "remove" || isFresh(seenAtMs)));
+
+    function isFresh(atMs: number): boolean {
+      return seconds === 0 || nowMs - atMs <= seconds * MS_PER_SECOND;
+    }
   }
 
   /** Note that a client was seen. */

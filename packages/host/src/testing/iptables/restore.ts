@@ -1,11 +1,11 @@
 import type { SetLookup } from "../set-lookup.ts";
 import { Draft } from "./draft.ts";
-import { CHAIN_MAX, checkNewName, notForFiltering } from "./argument-words.ts";
-import { parseArguments } from "./parse-arguments.ts";
+import { CHAIN_MAX } from "../../iptables/rules/rule-reader.ts";
+import { rawWords, unquoted } from "../../iptables/rules/words.ts";
+import { checkNewName, NOT_FOR_FILTERING, parseArguments } from "./parse-arguments.ts";
 import type { Arguments } from "./parse-arguments.ts";
 import { Refusal, usage } from "./refusal.ts";
 import { listRules } from "./save.ts";
-import { splitWords } from "./split-words.ts";
 import { isTableName, sortedChains, ZERO } from "./tables.ts";
 import type { Counters, RuleSet } from "./tables.ts";
 import type { TableName } from "./table-names.ts";
@@ -156,7 +156,15 @@ class RestoreReader {
     if ((text.startsWith("[") && counterText === undefined) || (counterText !== undefined && counters === undefined))
       throw usage(`Bad line ${this.line}: need ]`);
     const { program, hasCounters } = this.#options;
-    const args = parseArguments(splitWords(rest, program), { family: this.#rules.family, isRestore: true, sets: this.#options.sets });
+    const words = rawWords(rest);
+    if (words.some((word) => /^-(?:[^-]*t|-t(?:a(?:b(?:le?)?)?)?$)/.test(word)))
+      throw usage(`The -t option cannot be used in ${program}.\n`);
+    const { sets } = this.#options;
+    const args = parseArguments(words.map(unquoted), {
+      family: this.#rules.family,
+      isRestore: true,
+      familyOfSet: (name) => sets.familyOf(name),
+    });
     checkForTable(args, this.#table ?? "filter", this.#rules.variant);
     const { line } = this;
     const counted = hasCounters && counters !== undefined ? { ...args, counters } : args;
@@ -222,14 +230,14 @@ class RestoreReader {
 /** Check what depends on table and variant. @throws {Refusal}. */
 export function checkForTable({ verb, chain, rules, policy }: Arguments, table: string, variant: RuleSet["variant"]): void {
   for (const { inputLink, outputLink, target, matches, protocol } of rules) {
-    if (table === "nat" && target?.text === "-j DROP") throw notForFiltering();
+    if (table === "nat" && target?.text === "DROP") throw usage(NOT_FOR_FILTERING);
     if (outputLink !== undefined && (chain === "PREROUTING" || chain === "INPUT")) throw usage(`Can't use -o with ${chain}\n`);
     if (inputLink !== undefined && (chain === "POSTROUTING" || chain === "OUTPUT")) throw usage(`Can't use -i with ${chain}\n`);
     for (const { protocol: wanted } of variant === "nft" ? matches : [])
       if ((wanted === "tcp" || wanted === "udp") && protocol?.value !== wanted)
         throw usage(`${wanted.toUpperCase()} match requires '-p ${wanted}'`);
   }
-  if (verb === "P" && table === "nat" && policy === "DROP") throw notForFiltering();
+  if (verb === "P" && table === "nat" && policy === "DROP") throw usage(NOT_FOR_FILTERING);
 }
 
 function isReserved(name: string): boolean {

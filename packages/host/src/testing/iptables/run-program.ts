@@ -93,7 +93,7 @@ function complain(program: Program, { kind, message }: Refusal, line: number | u
 
 function runChange(program: Program, words: readonly string[], host: ProgramHost): ToolResult {
   try {
-    const args = parseArguments(words, { family: program.family, isRestore: false, sets: host.sets });
+    const args = parseArguments(words, { family: program.family, isRestore: false, familyOfSet: (name) => host.sets.familyOf(name) });
     if (args.verb === "V") return answer(0, `${withVersion(program)}\n`);
     const { table } = args;
     if (!isTableName(table)) return answer(3, "", noTable(program, table));

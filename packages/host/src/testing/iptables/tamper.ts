@@ -54,7 +54,7 @@ function pick<T>(from: readonly T[], random: () => number): T | undefined {
 
 function ownRules(chains: Chains, isOwnChain: (name: string) => boolean): readonly RulePosition[] {
   return [...chains.values()].flatMap((chain) =>
-    chain.entries.flatMap(({ rule }, index) => {
+    chain.rules.flatMap((rule, index) => {
       const isOwn = isOwnChain(chain.name) || (rule.chain !== undefined && isOwnChain(rule.chain));
       return isOwn ? [{ chain, number: index + 1, text: rule.text }] : [];
     }),
@@ -92,7 +92,7 @@ const doubleRule: Act = ({ rules, random }) => {
 
 const moveRule: Act = ({ rules, random }) => {
   const place = pick(
-    rules.filter(({ chain }) => chain.policy === undefined && chain.entries.length > 1),
+    rules.filter(({ chain }) => chain.policy === undefined && chain.rules.length > 1),
     random,
   );
   if (place === undefined) return undefined;

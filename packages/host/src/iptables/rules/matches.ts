@@ -1,0 +1,221 @@
+import type { IP, IPFamily } from "@turnout/core";
+import type { Test } from "../../rules/rule.ts";
+import { hasFlags } from "../../rules/tcp-flags.ts";
+import { isBridged, isPortIn } from "../../rules/values.ts";
+import { readAddress } from "./addresses.ts";
+import { CONNECTION_MATCHES } from "./connection-matches.ts";
+import { mustBeNumber, readWords, UNKNOWN } from "./extension.ts";
+import type { MatchKind, OptionSpec, OptionValue } from "./extension.ts";
+import { badRule } from "./rule.ts";
+import { quoted } from "./words.ts";
+
+const COMMENT_MAX = 255;
+const PORT_MAX = 65_535;
+
+const comment: MatchKind = {
+  name: "comment",
+  options: [
+    {
+      name: "comment",
+      isRequired: true,
+      read(text, { isStrict }) {
+        // The real limit is 256 bytes with the end; what kube-proxy writes is ASCII.
+        if (isStrict && text.length > COMMENT_MAX) throw badRule("COMMENT must be shorter than 256 chars");
+        return { text: quoted(text) };
+      },
+    },
+  ],
+};
+
+const port = (of: "sourcePort" | "destinationPort", name: string, alias: string): OptionSpec => ({
+  name,
+  alias,
+  isInvertible: true,
+  read(value, { isStrict }) {
+    const [first = "", last] = value.split(":", 2);
+    const min = first === "" && last !== undefined ? 0 : mustBeNumber(first, PORT_MAX);
+    const max = last === undefined ? min : last === "" ? PORT_MAX : mustBeNumber(last, PORT_MAX);
+    if (min > max && isStrict) throw badRule("invalid portrange (min > max)");
+    const text = min === max ? String(min) : `${min}:${max}`;
+    const test: Test = ({ [of]: asked }) => (asked === undefined ? undefined : min <= asked && asked <= max);
+    return { text, test, isAll: min === 0 && max === PORT_MAX };
+  },
+});
+
+const flagWords = (text: string): readonly string[] => {
+  const known = ["FIN", "SYN", "RST", "PSH", "ACK", "URG"];
+  const words = text === "ALL" ? known : text === "NONE" ? [] : readWords(text, known);
+  return known.filter((word) => words.includes(word));
+};
+
+const readFlags = (mask: string, wanted: string): OptionValue => {
+  const [looked, asked] = [flagWords(mask), flagWords(wanted)];
+  return {
+    text: [looked, asked].map((words) => (words.length === 0 ? "NONE" : words.join(","))).join(" "),
+    test: (packet) => hasFlags(packet, lower(looked), lower(asked)),
+  };
+};
+
+const lower = (words: readonly string[]): readonly string[] => words.map((word) => word.toLowerCase());
+
+function portMatch(protocol: string, ...more: readonly OptionSpec[]): MatchKind {
+  return {
+    name: protocol,
+    options: [port("sourcePort", "sport", "source-port"), port("destinationPort", "dport", "destination-port"), ...more],
+    part: () => ({ protocol }),
+  };
+}
+
+const ADDRESS_TYPES = "UNSPEC,UNICAST,LOCAL,BROADCAST,ANYCAST,MULTICAST,BLACKHOLE,UNREACHABLE,PROHIBIT,THROW,NAT,XRESOLVE".split(",");
+
+/** What is told without asking for a route. */
+function addressType(address: string, family: IPFamily): string {
+  if (address === "255.255.255.255") return "BROADCAST";
+  const isMulticast = family === "IPv6" ? address.startsWith("ff") : /^(?:22[4-9]|23\d)\./.test(address);
+  return isMulticast ? "MULTICAST" : "UNICAST";
+}
+
+const typed = (name: string, of: "source" | "destination"): OptionSpec => ({
+  name,
+  isInvertible: true,
+  read(text) {
+    const types = readWords(text, ADDRESS_TYPES);
+    const test: Test = ({ [of]: address, family, isLocal }) => {
+      const local = address === undefined ? undefined : isLocal(address);
+      if (local === undefined || address === undefined) return undefined;
+      return types.includes(local ? "LOCAL" : addressType(address, family));
+    };
+    return { text: types.join(","), test };
+  },
+});
+
+const nfacct: MatchKind = {
+  name: "nfacct",
+  options: [{ name: "nfacct-name", isRequired: true, read: (text) => ({ text, test: UNKNOWN }) }],
+  // Nothing here makes such counters, so there are none.
+  part: () => ({ isMissing: true }),
+};
+
+const SET_NAME_MAX = 31;
+const DIRECTIONS_MAX = 6;
+
+const set: MatchKind = {
+  name: "set",
+  needsOption: true,
+  options: [
+    {
+      name: "match-set",
+      values: 2,
+      isInvertible: true,
+      read(name, { family, familyOfSet }, words) {
+        if (name.length > SET_NAME_MAX) throw badRule(`setname \`${name}' too long, max ${SET_NAME_MAX} characters.`);
+        const found = familyOfSet === undefined ? "any" : familyOfSet(name);
+        if (found === undefined) throw badRule(`Set ${name} doesn't exist.\n`);
+        if (found !== "any" && found !== family)
+          throw badRule(`The protocol family of set ${name} is ${found}, which is not applicable.\n`);
+        const directions = words.split(",").filter((word) => word === "src" || word === "dst");
+        if (directions.join(",") !== words || directions.length > DIRECTIONS_MAX) throw badRule(`bad directions ${words}`);
+        return { text: `${name} ${words}`, test: (packet) => packet.isInSet(name, packet, directions) };
+      },
+    },
+  ],
+  part: (given) => {
+    const name = given.get("match-set")?.words[0];
+    return name === undefined ? {} : { set: name };
+  },
+};
+
+const bridged = (name: string, test: Test): OptionSpec => ({
+  name,
+  values: 0,
+  isInvertible: true,
+  read: () => ({ text: "", test: (packet) => (packet.hasBridges === false ? false : test(packet)) }),
+});
+
+const ranged = (name: string, of: "source" | "destination"): OptionSpec => ({
+  name,
+  isInvertible: true,
+  read(text) {
+    const [from, to] = text.split("-").map((part) => readAddress(part));
+    const isIn = (ip: IP): boolean =>
+      from !== undefined && to !== undefined && from.family === ip.family && from.value <= ip.value && ip.value <= to.value;
+    const test: Test = ({ [of]: address }) => {
+      const ip = address === undefined ? undefined : readAddress(address);
+      return address === undefined ? undefined : ip !== undefined && isIn(ip);
+    };
+    return { text, test };
+  },
+});
+
+const listed = (name: string, of: readonly ("sourcePort" | "destinationPort")[]): OptionSpec => ({
+  name,
+  isInvertible: true,
+  read: (text) => ({ text, test: (packet) => any(of.map((one) => isPortIn(packet[one], text))) }),
+});
+
+function any(answers: readonly (boolean | undefined)[]): boolean | undefined {
+  return answers.includes(true) ? true : answers.includes(undefined) ? undefined : false;
+}
+
+/** Whether the packet came in by the device that answers to it leave by. */
+const rpfilter: MatchKind = {
+  name: "rpfilter",
+  isLoose: true,
+  options: ["loose", "validmark", "accept-local", "invert"].map((name) => ({ name, values: 0 })),
+  part: (given) => ({
+    tests: [({ isAnsweredThere }) => (isAnsweredThere === undefined ? undefined : isAnsweredThere !== given.has("invert"))],
+  }),
+};
+
+/** What a message of ICMP on a connection's way is: that a packet is too large. */
+const icmp = (name: string, option: string, types: readonly string[]): MatchKind => ({
+  name,
+  isLoose: true,
+  options: [{ name: option, isInvertible: true, read: (text) => ({ text, test: () => types.includes(text) }) }],
+});
+
+/** The matches that are known, by name. Protocols that have no match of their own name one here. */
+export const MATCHES: ReadonlyMap<string, MatchKind> = new Map(
+  [
+    comment,
+    portMatch(
+      "tcp",
+      { name: "tcp-flags", values: 2, isInvertible: true, read: (mask, _, wanted) => readFlags(mask, wanted) },
+      { name: "syn", printedAs: "tcp-flags", values: 0, isInvertible: true, read: () => readFlags("FIN,SYN,RST,ACK", "SYN") },
+    ),
+    portMatch("udp"),
+    portMatch("sctp"),
+    portMatch("dccp"),
+    portMatch("udplite"),
+    { name: "addrtype", needsOption: true, options: [typed("src-type", "source"), typed("dst-type", "destination")] },
+    ...CONNECTION_MATCHES,
+    nfacct,
+    set,
+    {
+      name: "physdev",
+      needsOption: true,
+      options: [bridged("physdev-is-in", UNKNOWN), bridged("physdev-is-out", UNKNOWN), bridged("physdev-is-bridged", isBridged)],
+    },
+    { name: "iprange", isLoose: true, options: [ranged("src-range", "source"), ranged("dst-range", "destination")] },
+    {
+      name: "multiport",
+      isLoose: true,
+      options: [
+        { ...listed("sports", ["sourcePort"]), alias: "source-ports" },
+        { ...listed("dports", ["destinationPort"]), alias: "destination-ports" },
+        listed("ports", ["sourcePort", "destinationPort"]),
+      ],
+    },
+    // What is for a Service is for one host.
+    {
+      name: "pkttype",
+      isLoose: true,
+      options: [
+        { name: "pkt-type", isInvertible: true, read: (text: string) => ({ text, test: () => text === "unicast" || text === "host" }) },
+      ],
+    },
+    rpfilter,
+    icmp("icmp", "icmp-type", ["3", "3/4", "destination-unreachable", "fragmentation-needed", "any"]),
+    icmp("icmp6", "icmpv6-type", ["2", "packet-too-big"]),
+  ].map((match) => [match.name, match]),
+);
