@@ -3,35 +3,28 @@ import { SCENARIOS } from "@turnout/conformance";
 import type { Scenario } from "@turnout/conformance";
 import { abilitiesOf } from "@turnout/core";
 import type { BackendModule, IPFamily, Protocol } from "@turnout/core";
-import { isFullRun } from "@turnout/house/some-of";
+import { isFullRun, shareSeed, someOf } from "@turnout/house/some-of";
 import type { Cast } from "./conformance-run.ts";
 import { settingsKey } from "./conformance-pool.ts";
 
-/** One of several parts of the scenarios, where other dataplanes play the rest. */
-export interface Part {
-  readonly index: number;
-  readonly of: number;
-}
-
 const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
 const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
-/** Every family with every protocol, and every part, instead of one of them by hash. */
+/** Every family with every protocol, instead of one of them by hash and date. */
 export const isFull: boolean = isFullRun();
 
-/** Those that a backend can be asked for, with equal settings side by side; of a part those alone, but in the full run all. */
-export function scenariosFor(module: BackendModule, part?: Part): readonly Scenario[] {
-  return SCENARIOS.filter(({ needs: wanted = [] }) => wanted.every((one) => abilitiesOf(module).capabilities[one] === true))
-    .filter(({ name }) => isFull || part === undefined || hashOf(`variant of ${name}`) % part.of === part.index)
-    .toSorted((a, b) => settingsKey(a).localeCompare(settingsKey(b)));
+/** Those that a backend can be asked for, with equal settings side by side: all of them, or one of so many where `npm test` runs them. */
+export function scenariosFor(module: BackendModule, oneOf = 1): readonly Scenario[] {
+  const able = SCENARIOS.filter(({ needs: wanted = [] }) => wanted.every((one) => abilitiesOf(module).capabilities[one] === true));
+  return someOf(able, { oneOf, isKernelKit: true }).toSorted((a, b) => settingsKey(a).localeCompare(settingsKey(b)));
 }
 
-/** The families and protocols to play a scenario in: all that the backend has, or one of them, always the same. */
+/** The families and protocols to play a scenario in: all that the backend has, or one of them, chosen by name and date. */
 export function castsOf({ name, families = FAMILIES, protocols = PROTOCOLS }: Scenario, module: BackendModule): readonly Cast[] {
   const casts = families.flatMap((family) => protocols.map((protocol): Cast => ({ family, protocol })));
   const { capabilities } = abilitiesOf(module);
   const able = casts.filter(({ family, protocol }) => capabilities[family] === true && capabilities[protocol] === true);
   if (isFull || able.length === 0) return able;
-  const chosen = able[hashOf(name) % able.length];
+  const chosen = able[(hashOf(name) + shareSeed()) % able.length];
   return chosen === undefined ? [] : [chosen];
 }
 

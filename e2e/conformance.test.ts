@@ -7,7 +7,6 @@ import { leftOut, needs } from "@turnout/house/needs";
 import { planCluster, RANGES } from "@turnout/lab";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { castsOf, scenariosFor, castInWords } from "./conformance-casting.ts";
-import type { Part } from "./conformance-casting.ts";
 import { createStagePool } from "./conformance-pool.ts";
 import type { StagePool } from "./conformance-pool.ts";
 import { execute } from "./conformance-run.ts";
@@ -19,35 +18,29 @@ interface Subject extends Dataplane {
   readonly name: string;
   readonly module: BackendModule;
   readonly needs: readonly string[];
-  /** Which part of the scenarios it plays; those of nft and iptables have none in common. In the full run each plays all. */
-  readonly part: Part;
+  /** `npm test` runs one scenario of so many, `npm run test:rest` and the full run all. */
+  readonly oneOf: number;
 }
 
-/** How many scenarios of iptables, in either variant, the full run plays for each one of the normal run. */
-const IPTABLES_PARTS = 6;
-
 /** The iptables backend with one variant of the tool. */
-function iptablesSubject(variant: "legacy" | "nft", index: number): Subject {
+function iptablesSubject(variant: "legacy" | "nft"): Subject {
   return {
     name: `iptables, ${variant} variant`,
     module: iptablesModule,
     flags: ["--backend", "iptables", "--backend-option", `variant=${variant}`],
     needs: [`iptables-${variant}>=1.8.0`],
-    part: { index, of: IPTABLES_PARTS },
+    oneOf: 40,
   };
 }
 
-/** How many scenarios of the eBPF backend the full run plays for each one of the normal run. */
-const EBPF_PARTS = 6;
-
 /** The eBPF backend in one of the layouts. */
-function ebpfSubject(layout: Layout, index: number): Subject {
+function ebpfSubject(layout: Layout): Subject {
   return {
     name: `ebpf, ${layout}`,
     module: ebpfModule,
     flags: ["--backend", "ebpf"],
     needs: ["bpf", "cgroup2", "nft>=1.0.1", "nsenter", "unshare"],
-    part: { index, of: 2 * EBPF_PARTS },
+    oneOf: 60,
     layout,
     servesCgroup: true,
     isInParts: true,
@@ -60,12 +53,12 @@ const SUBJECTS: readonly Subject[] = [
     module: nftModule,
     flags: ["--backend", "nft"],
     needs: ["nft>=1.0.1"],
-    part: { index: 0, of: 3 },
+    oneOf: 20,
   },
-  iptablesSubject("legacy", 1),
-  iptablesSubject("nft", 5),
-  ebpfSubject("one process", 0),
-  ebpfSubject("two processes", 1),
+  iptablesSubject("legacy"),
+  iptablesSubject("nft"),
+  ebpfSubject("one process"),
+  ebpfSubject("two processes"),
 ];
 
 /** Stages side by side: while one waits for silence, another works. */
@@ -106,7 +99,7 @@ for (const subject of SUBJECTS) {
     });
     afterAll(() => pool?.destroy());
 
-    for (const scenario of scenariosFor(subject.module, subject.part)) {
+    for (const scenario of scenariosFor(subject.module, subject.oneOf)) {
       const casts = castsOf(scenario, subject.module);
       const options = scenario.fakeOnly === undefined ? { timeout: TIMEOUT_MS } : leftOut("fake-host", scenario.fakeOnly);
       it.concurrent(`${scenario.name}${castInWords(casts)}`, options, async () => {

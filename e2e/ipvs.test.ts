@@ -20,7 +20,7 @@ describe("ipvs over real packets in a guest", needs("uml", ...TOOLS), () => {
     memoryMiB: MEMORY_MIB,
     timeoutMs: TIMEOUT_MS,
     // What is played is chosen by it on both sides.
-    env: { TURNOUT_E2E: process.env["TURNOUT_E2E"] ?? "" },
+    env: { TURNOUT_TESTS: process.env["TURNOUT_TESTS"] ?? "", TURNOUT_SHARE: process.env["TURNOUT_SHARE"] ?? "" },
   });
 
   for (const scenario of fakeOnlyScenarios())

@@ -12,8 +12,8 @@ it("a name has one layout, always the same, and both are used", () => {
 
 it("the environment chooses for all", () => {
   expect(NAMES.map((name) => layoutsOf(name, { TURNOUT_E2E_LAYOUT: "two" }))).toEqual(NAMES.map(() => ["two processes"]));
-  expect(layoutsOf("SCTP", { TURNOUT_E2E: "full" })).toEqual(["one process", "two processes"]);
-  expect(layoutsOf("SCTP", { TURNOUT_E2E: "full", TURNOUT_E2E_LAYOUT: "one" })).toEqual(["one process"]);
+  expect(layoutsOf("SCTP", { TURNOUT_TESTS: "full" })).toEqual(["one process", "two processes"]);
+  expect(layoutsOf("SCTP", { TURNOUT_TESTS: "full", TURNOUT_E2E_LAYOUT: "one" })).toEqual(["one process"]);
   expect([defaultLayout({}), defaultLayout({ TURNOUT_E2E_LAYOUT: "two" })]).toEqual(["one process", "two processes"]);
   expect(() => layoutsOf("SCTP", { TURNOUT_E2E_LAYOUT: "three" })).toThrow("is one, two or both, and not three");
 });

@@ -6,7 +6,7 @@ export type Layout = "one process" | "two processes";
 
 const LAYOUTS: readonly Layout[] = ["one process", "two processes"];
 
-/** `one`, `two` or `both` chooses for all; unset chooses by name, or both with `TURNOUT_E2E=full`. */
+/** `one`, `two` or `both` chooses for all; unset chooses by name, or both with `TURNOUT_TESTS=full`. */
 const VARIABLE = "TURNOUT_E2E_LAYOUT";
 
 /**

@@ -1,6 +1,8 @@
-import { readFileSync, writeSync } from "node:fs";
+import { readFileSync, writeFileSync, writeSync } from "node:fs";
 import type { Reporter, TestModule, Vitest } from "vitest/node";
 import type { SerializedError } from "vitest";
+import { shareSeed } from "./some-of.ts";
+import { recordedSeconds, SECONDS_FILE, withSeconds } from "./test-plan.ts";
 import { closingLine, countRun, isNamed, parseAllowedSkips } from "./run-count.ts";
 
 /** Ends the run with the plain line `N passed, N failed, N skipped`, and fails it for a skip nobody allowed. */
@@ -10,6 +12,11 @@ export default class ClosingLineReporter implements Reporter {
   /** Keep hold of the run: the pattern of `-t` may change while vitest watches. */
   onInit(vitest: Pick<Vitest, "config">): void {
     this.#vitest = vitest;
+  }
+
+  /** Say which share of costly tests is run, so that it can be run again. */
+  onTestRunStart(): void {
+    process.stdout.write(`shares of today: TURNOUT_SHARE=${shareSeed()}\n`);
   }
 
   /** Count, complain, and leave the line for the very end of the output. */
@@ -27,6 +34,10 @@ export default class ClosingLineReporter implements Reporter {
       brokenModules + errors.length,
       allowed,
     );
+    if (process.env["TURNOUT_RECORD_SECONDS"] === "1") {
+      const took = new Map(modules.map((module) => [module.relativeModuleId, module.diagnostic().duration]));
+      writeFileSync(SECONDS_FILE, `${JSON.stringify(withSeconds(recordedSeconds(), took), undefined, 2)}\n`);
+    }
     for (const complaint of count.complaints) process.stderr.write(`${complaint}\n`);
     if (count.failed > 0) process.exitCode = 1;
     // On exit, since other reporters and vitest itself may still have something to say.

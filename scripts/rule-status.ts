@@ -6,7 +6,7 @@ interface RuleCell {
   readonly skipped?: string;
 }
 
-/** What `turnout conformance -o json` says of one backend, as far as single rules go. */
+/** What the kit's report says of one backend, as far as single rules go. */
 export interface BackendRules {
   readonly backend: string;
   readonly cells: readonly RuleCell[];

@@ -1,9 +1,16 @@
 import { expect, it } from "vitest";
-import { someOf } from "./some-of.ts";
+import { shareSeed, someOf } from "./some-of.ts";
 
-it("plays a share in the normal run, and all in the full run", () => {
-  const all = ["a", "b", "c", "d", "e"];
-  expect(someOf(all, { oneOf: 2 }, {})).toEqual(["a", "c", "e"]);
-  expect(someOf(all, { oneOf: 2, from: 1 }, {})).toEqual(["b", "d"]);
-  expect(someOf(all, { oneOf: 2 }, { TURNOUT_E2E: "full" })).toEqual(all);
+const ALL = ["a", "b", "c", "d", "e"];
+
+it("runs another share each day, and all of them within as many days as there are shares", () => {
+  expect(someOf(ALL, { oneOf: 2 }, { TURNOUT_SHARE: "20784" })).toEqual(["a", "c", "e"]);
+  expect(someOf(ALL, { oneOf: 2 }, { TURNOUT_SHARE: "20785" })).toEqual(["b", "d"]);
+  expect(shareSeed({})).toBeGreaterThan(20_000);
+});
+
+it("runs all in the full run, and whole kernel kits in the run of the rest", () => {
+  expect(someOf(ALL, { oneOf: 2 }, { TURNOUT_TESTS: "full" })).toEqual(ALL);
+  expect(someOf(ALL, { oneOf: 2, isKernelKit: true }, { TURNOUT_TESTS: "rest" })).toEqual(ALL);
+  expect(someOf(ALL, { oneOf: 5 }, { TURNOUT_TESTS: "rest", TURNOUT_SHARE: "5" })).toEqual(["a"]);
 });

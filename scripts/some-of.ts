@@ -1,17 +1,33 @@
-/** Which tests of a list the normal run plays. */
+/** Which tests of a costly list a run has. */
 export interface Share {
   /** One of so many. */
   readonly oneOf: number;
-  /** The index of the first; whoever begins elsewhere plays others. Default 0. */
-  readonly from?: number;
+  /** It is a share of a kernel kit, which `npm run test:rest` runs whole. Default: all of it in `npm run test:full` only. */
+  readonly isKernelKit?: true;
 }
 
-/** What of a list of costly tests is played: in the full run (`npm run test:full`) all, otherwise a share, always the same. */
-export function someOf<T>(all: readonly T[], { oneOf, from = 0 }: Share, env: NodeJS.ProcessEnv = process.env): readonly T[] {
-  return isFullRun(env) ? all : all.filter((_, index) => index % oneOf === from);
+type Env = Readonly<Record<string, string | undefined>>;
+
+const DAY_MS = 86_400_000;
+
+/** What of a list of costly tests is run: a share that is another one each day, or all (see {@link Share}). */
+export function someOf<T>(all: readonly T[], { oneOf, isKernelKit }: Share, env: Env = process.env): readonly T[] {
+  if (isFullRun(env) || (isKernelKit === true && isRestRun(env))) return all;
+  const from = shareSeed(env) % oneOf;
+  return all.filter((_, index) => index % oneOf === from);
 }
 
-/** Whether this is the full run. */
-export function isFullRun(env: NodeJS.ProcessEnv = process.env): boolean {
-  return env["TURNOUT_E2E"] === "full";
+/** What decides which share is run: days since 1970, or TURNOUT_SHARE, which repeats the run of another day. */
+export function shareSeed(env: Env = process.env): number {
+  return Number(env["TURNOUT_SHARE"] ?? Math.floor(Date.now() / DAY_MS));
+}
+
+/** Whether this is the full run (`npm run test:full`). */
+export function isFullRun(env: Env = process.env): boolean {
+  return env["TURNOUT_TESTS"] === "full";
+}
+
+/** Whether this is the run of what `npm test` has no time for (`npm run test:rest`). */
+export function isRestRun(env: Env = process.env): boolean {
+  return env["TURNOUT_TESTS"] === "rest";
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { statusTable, withTable, type BackendStatus } from "./status-table.ts";
+import { columnOf, statusTable, withTable, type BackendStatus } from "./status-table.ts";
 
 const VARIANTS = {
   undefinedClusterIPPort: "reject",
@@ -16,12 +16,26 @@ const VARIANTS = {
   nodePortsOnLoopback: "never",
 };
 const ALL = Object.fromEntries(["IPv4", "IPv6", "TCP", "UDP", "SCTP", "drop"].map((name) => [name, true as const]));
-const FULL: BackendStatus = { backend: "full", capabilities: ALL, variants: VARIANTS, rules: { passed: 57, failed: 0, leftOut: 0 } };
+const cells = (counts: readonly [probes: number, findings: number][]): BackendStatus["cells"] =>
+  counts.map(([probes, findings], rule) => ({ rule: `R-${rule}`, probes, findings }));
+const FULL: BackendStatus = {
+  backend: "full",
+  capabilities: ALL,
+  variants: VARIANTS,
+  cells: cells([
+    [1, 0],
+    [2, 0],
+  ]),
+};
 const POOR: BackendStatus = {
   backend: "poor",
   capabilities: { ...ALL, SCTP: "not in the kernel", drop: "it can only refuse" },
   variants: { ...VARIANTS, unallocatedClusterIP: "pass", rejectFromHost: false, affinityScope: "somethingNew" },
-  rules: { passed: 50, failed: 2, leftOut: 5 },
+  cells: cells([
+    [1, 0],
+    [2, 1],
+    [0, 0],
+  ]),
 };
 
 describe("the status table", () => {
@@ -29,7 +43,7 @@ describe("the status table", () => {
     expect(statusTable([FULL, POOR]).split("\n")).toEqual([
       "| backend | `full` | `poor` |",
       "|---|---|---|",
-      "| [rules](docs/rules.md) passed | 57 of 57 | 50 of 52, 5 left out |",
+      "| [rules](docs/rules.md) passed | 2 of 2 | 1 of 2, 1 left out |",
       "| families | IPv4, IPv6 | IPv4, IPv6 |",
       "| protocols | TCP, UDP, SCTP | TCP, UDP |",
       "| can't do | nothing | SCTP: not in the kernel; drop: it can only refuse |",
@@ -46,6 +60,13 @@ describe("the status table", () => {
       "| servers and masquerading that both change | change at once | change at once |",
       "| clients on the node itself are served at | their packets | their packets |",
     ]);
+  });
+
+  it("has the cells of one backend in a column, as the table of that one only has them", () => {
+    const page = `text\n\n${statusTable([FULL, POOR])}\n<!-- end -->\n\n| backend | \`poor\` |`;
+    expect(columnOf(page, "poor")).toEqual(columnOf(statusTable([POOR]), "poor"));
+    expect(columnOf(page, "poor")[3]).toBe("can't do: SCTP: not in the kernel; drop: it can only refuse");
+    expect(columnOf(page, "another")).toEqual([]);
   });
 
   it("takes the place of the one before and of nothing else", () => {

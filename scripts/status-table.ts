@@ -1,11 +1,10 @@
+import { ruleStatus, type BackendRules } from "./rule-status.ts";
 import { withWritten } from "./written-part.ts";
 
-/** What `turnout conformance -o json` says of one backend, as far as the table shows it. */
-export interface BackendStatus {
-  readonly backend: string;
+/** What the kit's report says of one backend, as far as the table shows it. */
+export interface BackendStatus extends BackendRules {
   readonly capabilities: Readonly<Record<string, true | string>>;
   readonly variants: Readonly<Record<string, string | boolean>>;
-  readonly rules: { readonly passed: number; readonly failed: number; readonly leftOut: number };
 }
 
 const MARKS = ["<!-- written by npm run status:update -->", "<!-- end of what is written -->"] as const;
@@ -50,9 +49,11 @@ export function statusTable(backends: readonly BackendStatus[]): string {
   ].join("\n");
 }
 
-function rulesText({ rules }: BackendStatus): string {
-  const asked = `${rules.passed} of ${rules.passed + rules.failed}`;
-  return rules.leftOut === 0 ? asked : `${asked}, ${rules.leftOut} left out`;
+function rulesText(of: BackendStatus): string {
+  const rules = Object.values(ruleStatus([of])[of.backend] ?? {});
+  const [passed, failed] = ["passed", "failed"].map((word) => rules.filter((one) => one === word).length) as [number, number];
+  const leftOut = rules.length - passed - failed;
+  return `${passed} of ${passed + failed}${leftOut === 0 ? "" : `, ${leftOut} left out`}`;
 }
 
 function missingText({ capabilities }: BackendStatus): string {
@@ -63,4 +64,13 @@ function missingText({ capabilities }: BackendStatus): string {
 /** Put a table where a page has its place for it. Pure. @throws {Error} when the page has no such place. */
 export function withTable(page: string, table: string): string {
   return withWritten(page, MARKS, table);
+}
+
+/** The cells of a backend in the table that a page has, or that {@link statusTable} wrote; empty: it has no column. Pure. */
+export function columnOf(page: string, backend: string): readonly string[] {
+  const from = page.indexOf("| backend |");
+  const rows = page.slice(from, page.indexOf("\n\n", from) < 0 ? undefined : page.indexOf("\n\n", from)).split("\n");
+  const table = rows.filter((line) => line.startsWith("|")).map((line) => line.split(/ ?\| ?/));
+  const at = table[0]?.indexOf(`\`${backend}\``) ?? -1;
+  return at < 0 ? [] : table.slice(2).map((cells) => `${cells[1]}: ${cells[at]}`);
 }

@@ -2,8 +2,10 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ruleStatus, type BackendRules } from "./rule-status.ts";
+import { ruleStatus } from "./rule-status.ts";
 import { statusTable, withTable, type BackendStatus } from "./status-table.ts";
+
+// `npm run status:update`. The conformance test of each backend compares its report with what is written here (expect-written.ts).
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -13,7 +15,7 @@ const { status, stdout, stderr } = spawnSync(join(root, "packages/cli/bin/turnou
   maxBuffer: 2 ** 28,
 });
 if ((status !== 0 && status !== 1) || stdout === "") throw new Error(`turnout conformance ended with ${status}: ${stderr}`);
-const backends = JSON.parse(stdout) as readonly (BackendStatus & BackendRules)[];
+const backends = JSON.parse(stdout) as readonly BackendStatus[];
 
 /** What is written where, made of what is there. */
 const WRITTEN: Readonly<Record<string, (before: string) => string>> = {
@@ -23,11 +25,5 @@ const WRITTEN: Readonly<Record<string, (before: string) => string>> = {
 
 for (const [name, make] of Object.entries(WRITTEN)) {
   const path = join(root, name);
-  const before = readFileSync(path, "utf8");
-  const now = make(before);
-  if (process.argv.includes("--update")) writeFileSync(path, now);
-  else if (now !== before) {
-    process.stderr.write(`${name}: what it says of the backends isn't what turnout conformance says; run: npm run status:update\n`);
-    process.exitCode = 1;
-  }
+  writeFileSync(path, make(readFileSync(path, "utf8")));
 }

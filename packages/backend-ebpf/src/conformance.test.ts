@@ -1,5 +1,6 @@
 import { BREAKAGES, describeBackend } from "@turnout/conformance";
 import { buildBpf } from "@turnout/house/bpf";
+import { expectWritten } from "@turnout/house/expect-written";
 import { needs } from "@turnout/house/needs";
 import { someOf } from "@turnout/house/some-of";
 import { beforeAll, describe, it } from "vitest";
@@ -25,5 +26,11 @@ const NOT_SEEN: Readonly<Record<string, string>> = {
 describe("the eBPF backend on its host in memory, whose kernel runs the compiled programs", needs("bpf"), () => {
   beforeAll(() => buildBpf("packages/backend-ebpf"));
 
-  describeBackend(ebpfModule, createFakeHost, { it, steps: 1_000, breakages: someOf(SHOWN, { oneOf: 2, from: 1 }), notSeen: NOT_SEEN });
+  describeBackend(ebpfModule, createFakeHost, {
+    it,
+    onReport: expectWritten,
+    steps: 1_000,
+    breakages: someOf(SHOWN, { oneOf: 2 }),
+    notSeen: NOT_SEEN,
+  });
 });

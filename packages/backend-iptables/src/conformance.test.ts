@@ -1,4 +1,5 @@
 import { BREAKAGES, checkBackend, describeBackend } from "@turnout/conformance";
+import { expectWritten } from "@turnout/house/expect-written";
 import { someOf } from "@turnout/house/some-of";
 import { describe, expect, it } from "vitest";
 import { iptablesModule } from "./module.ts";
@@ -16,6 +17,7 @@ const NOT_SEEN: Readonly<Record<string, string>> = {
 describe("the iptables backend on its host in memory", () => {
   describeBackend(iptablesModule, createFakeHost, {
     it,
+    onReport: expectWritten,
     steps: 5_000,
     // The scenarios are played with the nft variant, the histories with the other.
     createHistoryHost: () => createFakeHost({ variant: "legacy" }),

@@ -1,4 +1,5 @@
 import { BREAKAGES, describeBackend } from "@turnout/conformance";
+import { expectWritten } from "@turnout/house/expect-written";
 import { someOf } from "@turnout/house/some-of";
 import { describe, it } from "vitest";
 import { ipvsModule } from "./module.ts";
@@ -18,6 +19,7 @@ const NOT_SEEN: Readonly<Record<string, string>> = {
 describe("the ipvs backend on its host in memory", () => {
   describeBackend(ipvsModule, createFakeHost, {
     it,
+    onReport: expectWritten,
     steps: 2_000,
     skipsNothing: true,
     breakages: someOf(BREAKAGES, { oneOf: 2 }),

@@ -1,4 +1,5 @@
 import { BREAKAGES, describeBackend } from "@turnout/conformance";
+import { expectWritten } from "@turnout/house/expect-written";
 import { describe, it } from "vitest";
 import { userspaceModule } from "./module.ts";
 import { createFakeHost } from "./testing/index.ts";
@@ -29,6 +30,7 @@ const NOT_SEEN: Readonly<Record<string, string>> = {
 describe("the userspace backend on its host in memory", () => {
   describeBackend(userspaceModule, createFakeHost, {
     it,
+    onReport: expectWritten,
     steps: 20_000,
     breakages: BREAKAGES.filter((breakage) => breakage.needs !== "counted"),
     notSeen: NOT_SEEN,

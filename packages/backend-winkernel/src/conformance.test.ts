@@ -1,4 +1,5 @@
 import { BREAKAGES, describeBackend } from "@turnout/conformance";
+import { expectWritten } from "@turnout/house/expect-written";
 import { someOf } from "@turnout/house/some-of";
 import { describe, it } from "vitest";
 import { winkernelModule } from "./module.ts";
@@ -31,5 +32,11 @@ const NOT_SEEN: Readonly<Record<string, string>> = {
 };
 
 describe("the winkernel backend on its host in memory", () => {
-  describeBackend(winkernelModule, createFakeHost, { it, steps: 4_000, breakages: someOf(SHOWN, { oneOf: 2 }), notSeen: NOT_SEEN });
+  describeBackend(winkernelModule, createFakeHost, {
+    it,
+    onReport: expectWritten,
+    steps: 4_000,
+    breakages: someOf(SHOWN, { oneOf: 2 }),
+    notSeen: NOT_SEEN,
+  });
 });

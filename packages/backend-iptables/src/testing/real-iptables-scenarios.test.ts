@@ -2,7 +2,7 @@ import type { Exec, ExecOptions, ExecResult } from "@turnout/core";
 import { checkBackend, SCENARIOS } from "@turnout/conformance";
 import type { FakeHost } from "@turnout/conformance";
 import { needs } from "@turnout/house/needs";
-import { isFullRun } from "@turnout/house/some-of";
+import { someOf } from "@turnout/house/some-of";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { IptablesVariant } from "@turnout/host/iptables";
 import { iptablesModule } from "../module.ts";
@@ -11,9 +11,7 @@ import { createFakeHost } from "./index.ts";
 import type { IptablesFakeHost } from "./index.ts";
 import { RealTools, savedDifference } from "../test-support/real-tools.ts";
 
-/** Of so many first letters of a name's hash one is chosen; all of them with TURNOUT_E2E=full. */
-const LETTERS = isFullRun() ? /./ : /^[AB]/;
-const CHOSEN = SCENARIOS.filter(({ name }) => LETTERS.test(hash16(name)));
+const CHOSEN = someOf(SCENARIOS, { oneOf: 16, isKernelKit: true });
 const TIMEOUT_MS = 60_000 + CHOSEN.length * 4_000;
 /** Every so many changes both are compared. */
 const LOOK_EVERY = 6;

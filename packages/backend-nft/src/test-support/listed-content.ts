@@ -19,13 +19,26 @@ export function contentOf(text: string, { withHandles = false, withoutElementsOf
 function normal(value: unknown, withHandles: boolean): unknown {
   if (Array.isArray(value)) return value.map((item) => normal(item, withHandles));
   if (typeof value !== "object" || value === null) return value;
-  const left = Object.entries(value).filter(([key]) => key !== "expires" && (withHandles || key !== "handle"));
+  const masked = maskedPrefix(value);
+  if (masked !== undefined) return normal(masked, withHandles);
+  // A statement that updates a set is listed with the counter (stmt) that the set's own declaration gives to elements.
+  const left = Object.entries(value).filter(([key]) => key !== "expires" && key !== "stmt" && (withHandles || key !== "handle"));
   return Object.fromEntries(
     left.map(([key, inner]): [string, unknown] => {
       const made = normal(inner, withHandles);
       return [key, Array.isArray(made) && (key === "elem" || key === "set") ? made.map((item) => JSON.stringify(item)).sort() : made];
     }),
   );
+}
+
+/** nft lists a comparison with the highest bits of a mark as one with a prefix: the same with a mask. */
+function maskedPrefix(value: object): object | undefined {
+  const { left, right } = value as {
+    readonly left?: object;
+    readonly right?: { readonly prefix?: { readonly addr: unknown; readonly len: number } };
+  };
+  if (left === undefined || !("meta" in left) || typeof right?.prefix?.addr !== "number") return undefined;
+  return { ...value, left: { "&": [left, 2 ** 32 - 2 ** (32 - right.prefix.len)] }, right: right.prefix.addr };
 }
 
 /** What is in one of two listings' contents and not in the other; undefined when they say the same. */

@@ -7,20 +7,18 @@ import type { NftStatement } from "@turnout/host/nft-statement";
 import { checkBackend, SCENARIOS } from "@turnout/conformance";
 import type { FakeHost } from "@turnout/conformance";
 import { needs } from "@turnout/house/needs";
+import { someOf } from "@turnout/house/some-of";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NftSession } from "@turnout/host/nft";
 import { createFakeLog } from "@turnout/host/testing";
 import { nftModule } from "../module.ts";
-import { digest } from "../names.ts";
 import { createTestNamespace } from "../test-support/namespace.ts";
 import type { TestNamespace } from "../test-support/namespace.ts";
 import { EXTERNAL_RULESET } from "./external-ruleset.ts";
 import { createFakeHost } from "./index.ts";
 import { contentOf, differenceOf } from "../test-support/listed-content.ts";
 
-/** Of so many scenarios one is played, chosen by its name; all of them in `npm run test:full`. */
-const ONE_OF = process.env["TURNOUT_E2E"] === "full" ? 1 : 6;
-const CHOSEN = SCENARIOS.filter(({ name }) => Number.parseInt(digest(name).slice(0, 6), 16) % ONE_OF === 0);
+const CHOSEN = someOf(SCENARIOS, { oneOf: 6, isKernelKit: true });
 const TIMEOUT_MS = 60_000 + CHOSEN.length * 2_000;
 const CLEANUP = /^delete table ip6? turnout$/;
 /** Elements of this set are packets' doing, which the real nft has not seen. */

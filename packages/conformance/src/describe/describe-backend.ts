@@ -4,7 +4,7 @@ import { BREAKAGES, catchBreakage } from "../breakages/breakages.ts";
 import type { Breakage } from "../breakages/breakages.ts";
 import { checkBackend } from "../checks/check.ts";
 import type { CheckOptions } from "../checks/check.ts";
-import type { Finding } from "../checks/finding.ts";
+import type { ConformanceReport, Finding } from "../checks/finding.ts";
 import { checkHistories } from "../histories/histories.ts";
 import { rulesAsked } from "../checks/cells.ts";
 import type { CreateFakeHost } from "../runner/fake-host.ts";
@@ -34,6 +34,8 @@ export interface DescribeOptions extends Pick<CheckOptions, "backendOptions"> {
   readonly breakages?: readonly Breakage[];
   /** Defects that the kit can't see in this backend, by their names, each with the reason; besides those of rules that its capabilities leave out. */
   readonly notSeen?: Readonly<Record<string, string>>;
+  /** Called with the report on the scenarios, e.g. to compare it with what a page says; what it throws fails that test. */
+  readonly onReport?: (report: ConformanceReport) => void;
 }
 
 /** Upper bounds for a machine that is busy with other things, too. */
@@ -50,7 +52,7 @@ const STEPS = 1_000;
  * @throws {Error} for a name in `notSeen` that is no breakage's.
  */
 export function describeBackend(module: BackendModule, createFakeHost: CreateFakeHost, options: DescribeOptions): void {
-  const { it, scenarios = SCENARIOS, createHistoryHost = createFakeHost, skipsNothing = false, ...given } = options;
+  const { it, scenarios = SCENARIOS, createHistoryHost = createFakeHost, skipsNothing = false, onReport, ...given } = options;
   const { breakages = BREAKAGES, notSeen = {} } = options;
   const known = new Set([...BREAKAGES, ...breakages].map(({ name }) => name));
   const unknown = Object.keys(notSeen).filter((name) => !known.has(name));
@@ -62,9 +64,11 @@ export function describeBackend(module: BackendModule, createFakeHost: CreateFak
   it(
     `does in every scenario what it should${skipsNothing ? ", skipping nothing" : ""}`,
     async () => {
-      const { findings, cells } = await checkBackend(module, createFakeHost, scenarios, given);
+      const report = await checkBackend(module, createFakeHost, scenarios, given);
+      const { findings, cells } = report;
       const skipped = new Set(skipsNothing ? cells.flatMap((cell) => (cell.skipped === undefined ? [] : [cell.skipped])) : []);
       failWith([...linesOf(findings), ...[...skipped].map((why) => `skipped: ${why}`)]);
+      onReport?.(report);
     },
     TIMEOUT_MS,
   );
