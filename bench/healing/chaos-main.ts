@@ -5,7 +5,7 @@ import { runChaos } from "./chaos.ts";
 import { playInVm } from "@turnout/house/vm";
 import { VICTIMS } from "./hands.ts";
 
-const USAGE = "npm run e2e:chaos -- [--only BACKEND] [--rounds N] [--seed N] [--guest]";
+const USAGE = "npm run e2e:chaos -- [--only BACKEND] [--rounds N] [--seed N] [--vm]";
 
 /** What was asked for. @throws {TypeError | RangeError} saying what is wrong with it. */
 function asked(args: readonly string[]) {
@@ -16,7 +16,7 @@ function asked(args: readonly string[]) {
       rounds: { type: "string", default: "30" },
       seed: { type: "string" },
       vm: { type: "boolean", default: false },
-      "in-guest": { type: "boolean", default: false },
+      "in-vm": { type: "boolean", default: false },
     },
   });
   if (values.only !== undefined) oneOf("--only", values.only, Object.keys(VICTIMS));
@@ -26,7 +26,7 @@ function asked(args: readonly string[]) {
 
 /**
  * Have a foreign hand remove and change rules at random, backend by backend: `npm run e2e:chaos -- --only nft --rounds 100 --seed 7`. Exits with 1
- * when packets don't flow again, or something of others was touched. With `--guest` it is done to ipvs, in a guest. Needs root, and the command built.
+ * when packets don't flow again, or something of others was touched. With `--vm` it is done to ipvs, in a guest. Needs root, and the command built.
  */
 async function main({ values, rounds, seed }: ReturnType<typeof asked>): Promise<boolean> {
   if (values.vm) {
@@ -36,7 +36,7 @@ async function main({ values, rounds, seed }: ReturnType<typeof asked>): Promise
   process.stdout.write(`seed ${seed}\n`);
   let isWell = true;
   for (const [name, victim] of Object.entries(VICTIMS)) {
-    if ((values.only !== undefined && values.only !== name) || (victim.isInVm === true) !== values["in-guest"]) continue;
+    if ((values.only !== undefined && values.only !== name) || (victim.isInVm === true) !== values["in-vm"]) continue;
     const done = new Map<string, number>();
     const onRound = (attack: { readonly name: string }): void => void done.set(attack.name, (done.get(attack.name) ?? 0) + 1);
     const findings = await runChaos({ victim, rounds, random: createRandom(seed), onRound });

@@ -29,7 +29,7 @@ const REST_MS = 4_000;
 /** After a start at least, in ms, before idling is measured: the first looks for other proxies, which become rarer, are over. */
 const SETTLE_MS = 95_000;
 
-const USAGE = "npm run e2e:healing -- [--only BACKEND] [--attack TEXT] [--shape SERVICESxENDPOINTS]... [--idle SECONDS] [--guest]";
+const USAGE = "npm run e2e:healing -- [--only BACKEND] [--attack TEXT] [--shape SERVICESxENDPOINTS]... [--idle SECONDS] [--vm]";
 
 /** What was asked for. @throws {TypeError | RangeError} saying what is wrong with it. */
 function asked(args: readonly string[]) {
@@ -41,7 +41,7 @@ function asked(args: readonly string[]) {
       shape: { type: "string", multiple: true, default: ["1000x10", "10000x10"] },
       idle: { type: "string" },
       vm: { type: "boolean", default: false },
-      "in-guest": { type: "boolean", default: false },
+      "in-vm": { type: "boolean", default: false },
     },
   });
   if (values.only !== undefined) oneOf("--only", values.only, Object.keys(VICTIMS));
@@ -52,7 +52,7 @@ function asked(args: readonly string[]) {
 /**
  * Attack a proxy's rules one way after another, and print after how long packets are right again, and who is said to have done it:
  * `npm run e2e:healing -- --only nft --shape 1000x10`. With `--idle 60` nothing is done, and the CPU time that the proxy takes in so many seconds is
- * printed. With `--guest` it is done to ipvs, in a guest. Needs root, and the command built.
+ * printed. With `--vm` it is done to ipvs, in a guest. Needs root, and the command built.
  */
 async function main({ values, shapes, idleSeconds }: ReturnType<typeof asked>): Promise<boolean> {
   if (values.vm) {
@@ -62,7 +62,7 @@ async function main({ values, shapes, idleSeconds }: ReturnType<typeof asked>): 
     return (await playInVm(new URL("./main.ts", import.meta.url), [...args, ...sizes], { variables })) === 0;
   }
   const victims = Object.entries(VICTIMS).filter(
-    ([name, { isInVm }]) => (values.only === undefined || values.only === name) && (isInVm === true) === values["in-guest"],
+    ([name, { isInVm }]) => (values.only === undefined || values.only === name) && (isInVm === true) === values["in-vm"],
   );
   if (idleSeconds !== undefined) {
     await measureIdle(victims, shapes, idleSeconds);

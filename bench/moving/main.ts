@@ -13,7 +13,7 @@ import type { MovingStage } from "./stage.ts";
 import { startTraffic } from "./traffic.ts";
 import type { Traffic, TrafficOptions } from "./traffic.ts";
 
-const USAGE = "[KUBE_PROXY=PATH] npm run e2e:moving -- [--only TEXT]... [--connections N] [--pause-ms N] [--guest]";
+const USAGE = "[KUBE_PROXY=PATH] npm run e2e:moving -- [--only TEXT]... [--connections N] [--pause-ms N] [--vm]";
 
 /** What was asked for. @throws {TypeError | RangeError} saying what is wrong with it. */
 function asked(args: readonly string[]) {
@@ -24,10 +24,10 @@ function asked(args: readonly string[]) {
       connections: { type: "string", default: "500" },
       vm: { type: "boolean", default: false },
       "pause-ms": { type: "string" },
-      "in-guest": { type: "boolean", default: false },
+      "in-vm": { type: "boolean", default: false },
     },
   });
-  const proxies = values.vm || values["in-guest"] ? VM_PROXIES : HOST_PROXIES;
+  const proxies = values.vm || values["in-vm"] ? VM_PROXIES : HOST_PROXIES;
   const moves = movesOf(proxies, process.env["KUBE_PROXY"] !== undefined).filter(({ name }) =>
     values.only.every((text) => name.includes(text)),
   );
@@ -43,13 +43,13 @@ function asked(args: readonly string[]) {
  * Move between proxies with traffic on: `KUBE_PROXY=path npm run e2e:moving`. Each move is one cluster of its own: the proxy before is stopped by
  * SIGTERM, the next one is started, and after a move to kube-proxy `turnout cleanup` is run. Prints a table; exits with 1 when something was lost.
  * Needs root, and the command built. Without KUBE_PROXY only Turnout's own backends are played. `--only TEXT`: moves whose name has it, may be said again;
- * `--connections N`; `--pause-ms N`: between new ones; `--guest`: those with ipvs, in user-mode Linux, with longer pauses, for it has one CPU.
+ * `--connections N`; `--pause-ms N`: between new ones; `--vm`: those with ipvs, in user-mode Linux, with longer pauses, for it has one CPU.
  */
 async function main({ values, moves, amount }: ReturnType<typeof asked>): Promise<boolean> {
   if (values.vm) return await runThere(values.only, amount);
   process.stdout.write("| from → to | long connections kept | new ones failed | UDP datagrams lost |\n|---|---|---|---|\n");
   let areWell = true;
-  for (const move of moves) areWell = (await runAndPrint(move, amount, !values["in-guest"])) && areWell;
+  for (const move of moves) areWell = (await runAndPrint(move, amount, !values["in-vm"])) && areWell;
   return areWell;
 }
 

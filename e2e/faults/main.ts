@@ -39,11 +39,11 @@ function asked(args: readonly string[]) {
   const { values, positionals } = parseArgs({
     args: [...args],
     allowPositionals: true,
-    options: { "in-guest": { type: "boolean", default: false } },
+    options: { "in-vm": { type: "boolean", default: false } },
   });
   const [backend = "nft", only = "", ...more] = positionals;
   if (more.length > 0) throw new RangeError("say one backend, and one text");
-  return { backend: oneOf("backend", backend, RAN), only, isInVm: values["in-guest"] };
+  return { backend: oneOf("backend", backend, RAN), only, isInVm: values["in-vm"] };
 }
 
 await runCommand({

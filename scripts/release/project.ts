@@ -53,13 +53,13 @@ export async function installedBytes({ folder }: Project): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** Import every door in one process; the doors with what each exports. @throws {Error} when one can't be imported. */
+/** Import every entry point in one process; they are returned with what each exports. @throws {Error} when one can't be imported. */
 export async function importEntryPoints(
   { folder, npm }: Project,
   entryPoints: readonly string[],
 ): Promise<readonly { entryPoint: string; names: number }[]> {
   const script = `const seen = [];
-for (const door of ${JSON.stringify(entryPoints)}) seen.push({ door, names: Object.keys(await import(door)).length });
+for (const entryPoint of ${JSON.stringify(entryPoints)}) seen.push({ entryPoint, names: Object.keys(await import(entryPoint)).length });
 process.stdout.write(JSON.stringify(seen), () => process.exit());`;
   return JSON.parse(await runIsolated(npm, folder, [process.execPath, "--input-type=module", "-e", script])) as {
     entryPoint: string;
@@ -67,11 +67,11 @@ process.stdout.write(JSON.stringify(seen), () => process.exit());`;
   }[];
 }
 
-/** Let the compiler read every door's types, those of dependencies too. @throws {Error} with what it says. */
+/** Let the compiler read the types of every entry point, those of dependencies too. @throws {Error} with what it says. */
 export async function checkTypes(root: string, { folder, npm }: Project, entryPoints: readonly string[]): Promise<void> {
   const lines = entryPoints.map(
     (entryPoint, index) =>
-      `import * as door${index} from ${JSON.stringify(entryPoint)};\nexport const names${index}: object = door${index};\n`,
+      `import * as entryPoint${index} from ${JSON.stringify(entryPoint)};\nexport const names${index}: object = entryPoint${index};\n`,
   );
   await writeFile(join(folder, "doors.ts"), lines.join(""));
   const compilerOptions = {

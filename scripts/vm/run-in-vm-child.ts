@@ -15,7 +15,7 @@ export interface VmNeeds {
 }
 
 /**
- * Run a program of Node again, with `--in-guest` behind its arguments, in a guest where there is a kernel with IPVS. What it prints is printed here.
+ * Run a program of Node again, with `--in-vm` behind its arguments, in a guest where there is a kernel with IPVS. What it prints is printed here.
  *
  * Shape: its exit code.
  * @throws {VmError} as {@link runInVm}.
@@ -23,7 +23,7 @@ export interface VmNeeds {
 export async function playInVm(program: URL, args: readonly string[], { variables = [], folder }: VmNeeds = {}): Promise<number> {
   const env = variables.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]] as const]));
   const { code } = await runInVm({
-    command: nodeCommand(program, [...args, "--in-guest"], "built"),
+    command: nodeCommand(program, [...args, "--in-vm"], "built"),
     modules: IPVS_MODULES,
     ...(folder === undefined ? {} : { folder }),
     memoryMiB: MEMORY_MIB,

@@ -41,7 +41,7 @@ describe("a guest", needs("uml", "ipvsadm", "ipset", "iptables-legacy", "nft", "
   describeVm({
     it: (name, run) => checks.push([name, run]),
     names: [...Object.keys(IPVS_CHECKS), "is never reported"],
-    command: nodeCommand(new URL("test-support/ipvs-guest.ts", import.meta.url), args),
+    command: nodeCommand(new URL("test-support/ipvs-vm.ts", import.meta.url), args),
     modules: IPVS_MODULES,
     optionalModules: ["no_such_module"],
     env: { FOLDER: folder, VARIABLE: "it's $HOME" },

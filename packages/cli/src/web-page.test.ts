@@ -143,7 +143,7 @@ describe("the web page in a real browser", needs("chromium"), () => {
   });
 
   test("shows changes as they come, and what is wrong as text, whatever that text is", async () => {
-    await shows("#troubles", HOSTILE);
+    await shows("#problems", HOSTILE);
     await proxy.file("one-more.json", JSON.stringify(sliceOf(1, "svc-1-2", "10.9.9.9")));
     await shows("#change-list", "shop/svc-1:http/TCP: 1 endpoints served, now 2");
     expect(await page.title()).toBe("Turnout on node1");
@@ -183,7 +183,7 @@ describe("the web page in a real browser", needs("chromium"), () => {
     const grounds: string[] = [];
     await page.type("#search", "svc-9:");
     await shows("#rows", "no endpoint to serve");
-    await shows("#troubles", HOSTILE);
+    await shows("#problems", HOSTILE);
     await page.click("summary");
     for (const scheme of ["light", "dark"]) {
       await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);

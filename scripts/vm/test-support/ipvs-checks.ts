@@ -9,7 +9,7 @@ function run(file: string, ...args: readonly string[]): string {
   return stdout;
 }
 
-/** What the guest must be good for; played in one guest by ipvs-guest.ts. */
+/** What the guest must be good for; played in one guest by ipvs-vm.ts. */
 export const IPVS_CHECKS: VmChecks = {
   "has IPVS on the address of a dummy device": () => {
     run("ip", "link", "add", "kube-ipvs0", "type", "dummy");

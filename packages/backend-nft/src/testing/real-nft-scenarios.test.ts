@@ -19,7 +19,7 @@ import { createFakeHost } from "./index.ts";
 import { contentOf, differenceOf } from "../test-support/listed-content.ts";
 
 const CHOSEN = someOf(SCENARIOS, { oneOf: 6, isKernelKit: true });
-const TIMEOUT_MS = 60_000 + CHOSEN.length * 2_000;
+const TIMEOUT_MS = 60_000 + CHOSEN.length * 6_000;
 const CLEANUP = /^delete table ip6? turnout$/;
 /** Elements of this set are packets' doing, which the real nft has not seen. */
 const CONTENT = { withoutElementsOf: "affinity" };
