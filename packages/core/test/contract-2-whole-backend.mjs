@@ -49,7 +49,7 @@ export default {
 };
 
 class WholeBackend {
-  reportsDrift = true;
+  tellsDrift = true;
 
   constructor(table, family, world) {
     Object.assign(this, { table, family, world, failures: 0 });

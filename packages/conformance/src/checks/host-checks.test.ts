@@ -25,7 +25,7 @@ describe("what the kit says of a host", () => {
   it.each([
     ["shows nothing of its own", () => ({ own: () => [] }), "own() after a sync with a Service: nothing"],
     ["shows one thing for ever", () => ({ own: () => ["a table"] }), "own() after a sync with another Service: the same"],
-    ["has nothing foreign", () => ({ external: () => [] }), "foreign() at the start: nothing"],
+    ["has nothing foreign", () => ({ external: () => [] }), "external() at the start: nothing"],
     ["nobody tampers with", () => ({ tamper: () => undefined }), "tamper() with something in force: nothing, 20 times"],
     ["shows no tampering", () => ({ tamper: () => "delete all" }), "own() after tamper(): the same"],
     ["remembers no flows", forgetful, "flows after a UDP connection: no more than before"],
@@ -71,6 +71,6 @@ describe("what the kit says of a host", () => {
 
   it("of a family that the backend doesn't have: nothing", async () => {
     const module: BackendModule = { ...referenceBackend, capabilities: { ...referenceBackend.capabilities, IPv6: "not spoken" } };
-    expect(await found(() => ({ external: () => [] }), module)).toEqual([both("foreign() at the start: nothing")[0]]);
+    expect(await found(() => ({ external: () => [] }), module)).toEqual([both("external() at the start: nothing")[0]]);
   });
 });
