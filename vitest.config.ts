@@ -31,9 +31,10 @@ const E2E = ["e2e/**/*.test.ts"];
 /** The files of a project that this run has, as a list of globs. */
 function chosen(all: readonly string[]): string[] {
   if (tests !== "main" && tests !== "rest") return [...all];
-  const [ofAll, ofRest, kits] = [all, REST, KERNEL_KITS].map((globs) => new Set(globSync([...globs], { cwd: root })));
-  const isChosen = (file: string): boolean => kits?.has(file) === true || ofRest?.has(file) === (tests === "rest");
-  return [...(ofAll ?? [])].filter((file) => !/node_modules|\/dist\//.test(file) && isChosen(file));
+  const filesOf = (globs: readonly string[]): ReadonlySet<string> => new Set(globSync([...globs], { cwd: root }));
+  const [ofRest, kits] = [filesOf(REST), filesOf(KERNEL_KITS)];
+  const isChosen = (file: string): boolean => kits.has(file) || ofRest.has(file) === (tests === "rest");
+  return [...filesOf(all)].filter((file) => !/node_modules|\/dist\//.test(file) && isChosen(file));
 }
 
 /** Begins with what took longest, so that no file is left that runs alone at the end. Vitest itself keeps the projects apart. */
