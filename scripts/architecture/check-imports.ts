@@ -72,7 +72,10 @@ function declarationProblem(file: SourceFile, name: string, packages: readonly P
 function problemOf(file: SourceFile, { specifier }: Import, packages: readonly PackageFacts[]): string | undefined {
   if (specifier.startsWith(".")) {
     const target = posix.join(posix.dirname(file.path), specifier);
-    if (!target.startsWith(`${folderOf(file.path)}/`)) return `${specifier} leaves ${folderOf(file.path)}: use the package's entry point`;
+    // Configuration of a tool stands in the root, with its parts in scripts.
+    const isConfiguration = !file.path.includes("/") && target.startsWith("scripts/");
+    if (!isConfiguration && !target.startsWith(`${folderOf(file.path)}/`))
+      return `${specifier} leaves ${folderOf(file.path)}: use the package's entry point`;
     return undefined;
   }
   if (specifier.startsWith("node:")) return undefined;
