@@ -1,4 +1,4 @@
-import { GLOBAL_WATCH_PATH } from "@turnout/client/protocol";
+import { GLOBAL_WATCH_PATH } from "@turnout/kpng";
 import { FrameReader } from "./watch-client.ts";
 import type { WatchConnection } from "./watch-client.ts";
 

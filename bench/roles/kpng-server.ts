@@ -1,5 +1,6 @@
 import { systemClock } from "@turnout/core/process";
 import { Store } from "@turnout/core";
+import { createKpngApi } from "@turnout/kpng";
 import { createStoreProvider, serveNodeState } from "@turnout/server/serve";
 import type { Harness } from "../line-channel.ts";
 import { createBenchLog, fillStore } from "../subject.ts";
@@ -28,6 +29,7 @@ export async function kpngServer({ socket, shape, watchers }: KpngServerParamete
     version: "bench",
     clock: systemClock(),
     log: createBenchLog(),
+    kpng: createKpngApi,
   });
   await harness.reached("serving");
   const cpuMs: number[] = [];

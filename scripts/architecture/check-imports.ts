@@ -18,6 +18,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   conformance: ["core"],
   client: ["core"],
   server: ["core", "client"],
+  kpng: ["core", "client", "server"],
   host: ["core"],
   lab: ["core", "host"],
   backend: ["core", "client", "host"],
@@ -47,7 +48,7 @@ function siblingProblem(file: SourceFile, target: string): string | undefined {
       ? undefined
       : "only tests and what is never published import @turnout/house";
   // The emulator is what the server's tests list and watch.
-  if (layer === "server" && target === "lab" && file.isTest) return undefined;
+  if ((layer === "server" || layer === "kpng") && target === "lab" && file.isTest) return undefined;
   // The kit examines what tests and fake hosts hand it, and `turnout conformance` plays it.
   if (target === "conformance" && layer !== "core" && (file.isTest || file.path.includes("/src/testing/"))) return undefined;
   if (target.startsWith("backend-")) {

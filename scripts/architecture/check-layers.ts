@@ -88,8 +88,12 @@ export const LAYERS: Readonly<Record<string, Readonly<Record<string, readonly st
     files: ["source"],
     kube: ["source"],
     grpc: ["gen"],
-    "node-api": ["gen", "grpc", "kpng-api"],
-    "kpng-api": ["gen", "grpc"],
+    "node-api": ["gen", "grpc"],
+  },
+  kpng: {
+    gen: [],
+    link: ["gen"],
+    server: ["gen", "link"],
   },
 };
 

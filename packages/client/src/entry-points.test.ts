@@ -41,7 +41,7 @@ test("neither does anything that it loads later: every file of the API, and the 
     .filter((path) => path.endsWith(".ts") && !path.endsWith(".test.ts"))
     .map((path) => `${PACKAGE}src/api/${path}`);
   const { packages, layers } = await loadedBy("@turnout/client/protocol", ...files);
-  expect(layers).toEqual(["api", "gen", "process"]);
+  expect(layers).toEqual(["api", "gen"]);
   expect(packages).toEqual(["core", "@bufbuild/protobuf"]);
 });
 

@@ -35,6 +35,7 @@ interface ServeOptions extends CommonOptions {
   readonly nodeName?: string;
   readonly socketMode: string;
   readonly socketOwner?: string;
+  readonly kpng?: true;
   readonly streamsPerClient?: string;
   readonly metricsBindAddress?: string;
   readonly healthzBindAddress?: string;
@@ -69,6 +70,7 @@ export function addServe(program: Command, env: Environment): void {
     .option("--tls-cert <file>", "for tls://: our certificate")
     .option("--tls-key <file>", "for tls://: its key")
     .option("--tls-any-node <name>", "common name of a client's certificate that may ask for any node; repeatable", collect)
+    .option("--kpng", "answer kpng's protocols as well, for its archived backends; needs @turnout/kpng")
     .option("--streams-per-client <n>", "streams of one certificate, or for one node of those that may ask for any (default: 16)")
     .option(
       "--metrics-bind-address <ip:port>",
@@ -162,6 +164,7 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
       clock,
       log,
       limits,
+      ...(options.kpng === true ? { kpng: (await import("@turnout/kpng")).createKpngApi } : {}),
     });
     const condition = (): NodeStateCondition => ({ ...stateSource.condition(), listenProblem: server.stats.listenProblem });
     const stats = (): ServerStats => server.stats;
@@ -244,7 +247,7 @@ async function makeStateSource({ command, options, env, spec, world, log, metric
     for (const event of issueEvents(issue)) events.put(event);
     issues.report(issue);
   };
-  const store = new Store({ report, keepsPodNames: true, allowedAddresses });
+  const store = new Store({ report, keepsPodNames: options.kpng === true, allowedAddresses });
   const sources = new Map<string, string>();
   return {
     provider: createStoreOrigin(store, report, { hasNodes: spec.kind === "kube" }),

@@ -1,18 +1,6 @@
 import { deflateSync } from "node:zlib";
-import {
-  DEFAULT_SETTINGS,
-  FAMILIES,
-  isEqual,
-  NodeView,
-  OBJECT_KINDS,
-  ProxyError,
-  Store,
-  type IPFamily,
-  type ServicePort,
-} from "@turnout/core";
+import { DEFAULT_SETTINGS, FAMILIES, isEqual, ProxyError, type IPFamily, type ServicePort } from "@turnout/core";
 import type { FuzzTarget } from "@turnout/house/fuzz";
-import { KpngObjects } from "../api/kpng/kpng-objects.ts";
-import { OpCollector } from "../api/kpng/op-collector.ts";
 import { parseApiTarget, parseTarget } from "../api/watch/target.ts";
 import { DeliveryReader } from "../api/wire/change-set-codec.ts";
 import { loadConfig } from "../daemon/config/loaded-config.ts";
@@ -68,20 +56,6 @@ function checkTexts(value: unknown): void {
   if (typeof value === "object" && value !== null) for (const part of Object.values(value)) checkTexts(part);
 }
 
-/** Messages one after the other, each with two bytes in front that say how long it is. */
-function readKpng(input: Buffer): void {
-  const store = new Store();
-  const objects = new KpngObjects(store, "node1", () => undefined);
-  const ops = new OpCollector();
-  const collector = { decode: (bytes: Uint8Array) => ops.receive(Buffer.from(bytes)) };
-  for (let at = 0; at + 2 <= input.length; at += 2 + input.readUInt16BE(at)) {
-    const news = decoded(collector, input.subarray(at + 2, at + 2 + input.readUInt16BE(at)));
-    if (news !== undefined) objects.apply(news);
-  }
-  for (const kind of OBJECT_KINDS) store.markSynced(kind);
-  for (const family of FAMILIES) new NodeView(store, { nodeName: "node1", family, settings: DEFAULT_SETTINGS }).pull();
-}
-
 function readConfigFile(input: Buffer): void {
   const file = { path: "config.conf", text: input.toString("utf8") };
   const loaded = loadConfig({ flags: {}, file, hostname: "node1" });
@@ -119,7 +93,6 @@ function orRefused(read: () => unknown): void {
 /** What reads configuration and the protocols of node-state servers. */
 export const FUZZ_TARGETS: readonly FuzzTarget[] = [
   { name: "node-state-change-set", form: "bytes", run: readChangeSet },
-  { name: "kpng", form: "bytes", run: readKpng },
   { name: "config-file", form: "text", run: readConfigFile },
   { name: "flags", form: "text", run: readFlags },
   { name: "flag-values", form: "text", run: readValues },

@@ -10,7 +10,7 @@ import { StreamGate } from "../grpc/stream-gate.ts";
 import { createToolServices } from "../grpc/tool-services.ts";
 import { Traffic, type TrafficCounts } from "../grpc/traffic.ts";
 import type { UnixListenerOptions } from "../grpc/unix-listener.ts";
-import { createKpngApi, KPNG_SERVICES, type KpngApi } from "../kpng-api/kpng-services.ts";
+import type { StoreApi, StoreApiOptions } from "../grpc/store-api.ts";
 import type { NodeStateProvider } from "./node-state-provider.ts";
 import { createNodeStateApi, NODE_STATE_SERVICES, type NodeStateApi } from "./node-state-api.ts";
 import { SERVER_LIMITS, type ServerLimits } from "./server-limits.ts";
@@ -37,6 +37,8 @@ export interface NodeStateServerOptions {
   /** Identity of this run; default a random one. */
   readonly instance?: string | undefined;
   readonly limits?: Partial<ServerLimits> | undefined;
+  /** kpng's protocols (`createKpngApi` of `@turnout/kpng`), served where the provider has a store; default: they are not served. */
+  readonly kpng?: ((options: StoreApiOptions) => StoreApi) | undefined;
 }
 
 /** What a server does and has done. */
@@ -82,9 +84,9 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
   const common = { onlyNode, traffic, log, admit: admitBy(gate, { traffic, log }) };
   const api = createNodeStateApi({ ...common, provider, instance, version, limits, clock, streams: () => gate.streams });
   const { store } = provider;
-  const kpng = store === undefined ? undefined : createKpngApi({ ...common, store, imagesMax, report: issues.report });
-  const names = [...NODE_STATE_SERVICES, ...(kpng === undefined ? [] : KPNG_SERVICES)];
-  const tools = createToolServices(names, [DESCRIPTORS, OWN_DESCRIPTORS]);
+  const kpng = store === undefined ? undefined : options.kpng?.({ ...common, store, imagesMax, report: issues.report });
+  const names = [...NODE_STATE_SERVICES, ...(kpng?.names ?? [])];
+  const tools = createToolServices(names, [DESCRIPTORS, OWN_DESCRIPTORS, ...(kpng === undefined ? [] : [kpng.descriptors])]);
   const servicesFor = (rightsOf: PeerRightsOf): readonly GrpcService[] => [
     ...api.services(rightsOf),
     ...(kpng?.services(rightsOf) ?? []),
@@ -117,7 +119,7 @@ interface Counting {
   readonly traffic: Traffic;
   readonly gate: StreamGate;
   readonly api: NodeStateApi;
-  readonly kpng: KpngApi | undefined;
+  readonly kpng: StoreApi | undefined;
   readonly listeners: readonly Listener[];
 }
 

@@ -78,8 +78,6 @@ describe("gRPC reflection", () => {
       value: {
         service: [
           { name: "turnout.node.v1.NodeState" },
-          { name: "localv1.Sets" },
-          { name: "globalv1.Sets" },
           { name: "grpc.health.v1.Health" },
           { name: "grpc.reflection.v1.ServerReflection" },
         ],
@@ -89,7 +87,6 @@ describe("gRPC reflection", () => {
 
   const questions: readonly ["fileContainingSymbol" | "fileByFilename", string, string][] = [
     ["fileContainingSymbol", "turnout.node.v1.NodeState", "turnout/node/v1/node.proto"],
-    ["fileContainingSymbol", "globalv1.Sets", "kpng/globalv1/globalv1.proto"],
     ["fileContainingSymbol", "grpc.health.v1.Health.Check", "grpc/health/v1/health.proto"],
     ["fileByFilename", "turnout/node/v1/node.proto", "turnout/node/v1/node.proto"],
   ];

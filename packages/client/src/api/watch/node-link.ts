@@ -12,7 +12,6 @@ import {
   type NodeSettings,
 } from "@turnout/core";
 import type { WatchResponse } from "../../gen/turnout/node/v1/node.ts";
-import type { KpngLink } from "../kpng/kpng-link.ts";
 import type { Eligibility } from "../eligibility.ts";
 import { wireSettings } from "../wire/node-codec.ts";
 import { PACKED_ROWS, type PackedReader } from "../wire/packed-rows.ts";
@@ -21,6 +20,7 @@ import { FamilyCursor } from "./family-cursor.ts";
 import { NodeGate } from "./node-gate.ts";
 import { NODE_WAIT_MS, NO_NODE_KNOWN } from "./node-wait.ts";
 import { openNodeStream, type NodeStream } from "./node-stream.ts";
+import { openOtherProtocol, type OtherProtocol } from "./other-protocol.ts";
 import { parseApiTarget, type TlsFiles } from "./target.ts";
 
 /** Whom to ask, and for what. */
@@ -83,7 +83,7 @@ export class NodeLink {
   readonly #closing = new AbortController();
   #running: Promise<void> | undefined;
   #stream: NodeStream | undefined;
-  #kpng: KpngLink | undefined;
+  #kpng: OtherProtocol | undefined;
   #isWelcome = false;
   #hasSaidWaiting = false;
   #failures = 0;
@@ -185,13 +185,19 @@ export class NodeLink {
   async #followAny(signal: AbortSignal): Promise<ProxyError> {
     const reason = await this.#follow(signal);
     if (!ProxyError.is(reason, "host_unsupported") || signal.aborted) return reason;
-    this.#kpng ??= await this.#makeKpng();
+    const [opened] = await Promise.allSettled([this.#kpng ?? this.#openKpng()]);
+    // Without the package the server is refused for what it does not speak.
+    if (opened.status === "rejected") {
+      if (ProxyError.is(opened.reason, "tool_missing")) this.#log.debug("only the node-state API is tried", { error: opened.reason });
+      else throw opened.reason;
+      return reason;
+    }
+    this.#kpng = opened.value;
     const other = await this.#kpng.follow(signal);
     return ProxyError.is(other, "host_unsupported") ? reason : other;
   }
 
-  async #makeKpng(): Promise<KpngLink> {
-    const { KpngLink: Link } = await import("../kpng/kpng-link.ts");
+  #openKpng(): Promise<OtherProtocol> {
     const { target, tls, nodeName, settings = DEFAULT_SETTINGS, bindAddress } = this.#options;
     const onNews = (): void => {
       this.#failures = 0;
@@ -201,7 +207,7 @@ export class NodeLink {
       this.#noteEligibility(this.#kpng?.eligibility);
       this.#askDue();
     };
-    return new Link({ target, tls, nodeName, settings, bindAddress, clock: this.#clock, log: this.#log, onNews });
+    return openOtherProtocol({ target, tls, nodeName, settings, bindAddress, clock: this.#clock, log: this.#log, onNews });
   }
 
   #noteEligibility(eligibility: Eligibility | undefined, family?: IPFamily): void {
