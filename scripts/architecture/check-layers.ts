@@ -89,6 +89,7 @@ export const LAYERS: Readonly<Record<string, Readonly<Record<string, readonly st
     kube: ["source"],
     grpc: ["gen"],
     "node-api": ["gen", "grpc"],
+    "node-state": ["source", "files", "kube"],
   },
   kpng: {
     gen: [],
@@ -165,7 +166,7 @@ export function checkCircles(files: readonly SourceFile[]): Finding[] {
 
 /** Where programs and importers come in: `exports`, `bin`, and what is started as a process of its own. */
 const ENTRY_POINT =
-  /^packages\/[^/]+\/src\/(?:index|main|testing\/index|process\/index|backend|daemon\/index|sockets\/index|protocol|serve|manifests|agent\/main|first-hour\/main|api-main|(?:testing\/)?(?:iptables|ipset|ipvs|nft)\/index|(?:bpf|survey|nft-statement)\/index|(?:iptables|ipset)\/text\/index|ipvs\/model\/index)\.ts$/;
+  /^packages\/[^/]+\/src\/(?:index|main|testing\/index|process\/index|backend|daemon\/index|sockets\/index|protocol|serve|manifests|node-state|agent\/main|first-hour\/main|api-main|(?:testing\/)?(?:iptables|ipset|ipvs|nft)\/index|(?:bpf|survey|nft-statement)\/index|(?:iptables|ipset)\/text\/index|ipvs\/model\/index)\.ts$/;
 
 /** Check that everything published is reached from an entry point: what only tests reach belongs in `test-support`. Pure. */
 export function checkPublished(files: readonly SourceFile[]): Finding[] {

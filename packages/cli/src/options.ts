@@ -12,7 +12,6 @@ import {
   type LogLevel,
   type FlagText,
   type RawFlags,
-  type RunConfig,
   type TypedOption,
 } from "@turnout/client/daemon";
 import { FAMILIES, ProxyError, type IPFamily, type Log } from "@turnout/core";
@@ -32,9 +31,6 @@ const NODE_FLAGS: readonly string[] = [
   ...Object.values(ALLOWED_ADDRESS_FLAGS),
 ];
 const DEFAULT_TIMEOUT = "1m";
-const EXTERNAL_IPS_GATE = "AllowServiceExternalIPs";
-const LIMITS_ELSEWHERE = "the process that reads Services limits their addresses";
-const LIMITS_HINT = "with --source api:, give it to the node-state server (turnout serve)";
 /** klog prints more from this level on; ours is debug. */
 const DEBUG_LEVEL = 4;
 
@@ -92,23 +88,6 @@ export function addAllowOptions(command: Command): Command {
       `--${strictSourceRanges} [true|false]`,
       "where loadBalancerSourceRanges has ranges of one family only, leave load-balancer IPs of the other family out (default: false, all clients may use them)",
     );
-}
-
-/**
- * Make sure that no one takes a node-state server's rows for limited here. A gate of kube-proxy's in a file is only warned of.
- * @throws {ProxyError} `invalid_object` where flags limit them.
- */
-export function refuseAllowOptions(
-  { allowedAddresses: allowed, features }: Pick<RunConfig, "allowedAddresses" | "features">,
-  log: Log,
-): void {
-  const isByGate = allowed.externalIPs?.length === 0 && features.some(({ name, enabled }) => name === EXTERNAL_IPS_GATE && !enabled);
-  if (isByGate) log.warn(`the feature gate ${EXTERNAL_IPS_GATE}=false has no effect here: ${LIMITS_ELSEWHERE}`, { hint: LIMITS_HINT });
-  const others = ["loadBalancerIPs", "strictSourceRanges"] as const;
-  const kinds = isByGate ? others : (["externalIPs", ...others] as const);
-  const given = kinds.filter((kind) => allowed[kind] !== undefined).map((kind) => ALLOWED_ADDRESS_FLAGS[kind]);
-  if (given.length === 0) return;
-  throw new ProxyError("invalid_object", LIMITS_ELSEWHERE, { object: given.map((name) => `--${name}`).join(", "), hint: LIMITS_HINT });
 }
 
 /** Add --source, --node-name and --config. */

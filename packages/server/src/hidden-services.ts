@@ -7,7 +7,7 @@ import { resolveAccess, type AccessOptions } from "./kube/resolve-access.ts";
 import { hiddenAmong, HIDING_LABEL } from "./source/hidden-among.ts";
 import type { RawObject } from "./source/raw-object.ts";
 import { selectionFor } from "./source/selectors.ts";
-import type { ObjectSourceSpec } from "./source.ts";
+import type { ObjectSourceSpec } from "./node-state/source.ts";
 
 /** What it takes to ask. */
 export interface HiddenServicesOptions extends AccessOptions {

@@ -15,5 +15,5 @@ export type { ReflectorTimings } from "./kube/reflector-timings.ts";
 export type { AccessOptions } from "./kube/resolve-access.ts";
 export { hiddenServices } from "./hidden-services.ts";
 export type { HiddenServicesOptions } from "./hidden-services.ts";
-export { openSource, parseSourceSpec } from "./source.ts";
-export type { ObjectSourceSpec, SourceOptions, SourceSpec } from "./source.ts";
+export { openSource, parseSourceSpec } from "./node-state/source.ts";
+export type { ObjectSourceSpec, SourceOptions, SourceSpec } from "./node-state/source.ts";

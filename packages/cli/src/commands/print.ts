@@ -3,7 +3,7 @@ import { applyChangeSet, type ChangeSet, type IPFamily, type ServicePort } from 
 import { Option, type Command } from "commander";
 import { stringify } from "yaml";
 import type { Environment } from "../environment.ts";
-import { NodeStateSource } from "../node-state.ts";
+import { NodeStateSource } from "@turnout/server/node-state";
 import {
   addConfigFlags,
   addLogOptions,

@@ -2,7 +2,7 @@ import { runConfig, withTimeout } from "@turnout/client/daemon";
 import { abilitiesOf, renderFamily, renderingText, withWorldOf, type Rendering } from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
-import { NodeStateSource } from "../node-state.ts";
+import { NodeStateSource } from "@turnout/server/node-state";
 import {
   addBackendOptions,
   addConfigFlags,

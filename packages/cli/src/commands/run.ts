@@ -15,7 +15,7 @@ import {
 import { ProxyError, type BackendModule, type Log, type World } from "@turnout/core";
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
-import { NodeStateSource } from "../node-state.ts";
+import { NodeStateSource } from "@turnout/server/node-state";
 import { cleanUpHost } from "./cleanup.ts";
 import {
   addBackendOptions,

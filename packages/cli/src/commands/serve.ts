@@ -9,18 +9,8 @@ import type { NodeStateCondition } from "../node-state-health.ts";
 import { NodeStateMetrics } from "../node-state-metrics.ts";
 import { nodeStateAddresses, NODE_STATE_PORTS, serveNodeStatePorts } from "../node-state-ports.ts";
 import { nodeStateStatus, type NodeStateStatus } from "../node-state-status.ts";
-import { fillStore } from "../object-store.ts";
-import {
-  addAllowOptions,
-  addApiOptions,
-  addLogOptions,
-  apiTls,
-  collect,
-  configFor,
-  logFor,
-  refuseAllowOptions,
-  type CommonOptions,
-} from "../options.ts";
+import { fillStore, refuseAllowOptions } from "@turnout/server/node-state";
+import { addAllowOptions, addApiOptions, addLogOptions, apiTls, collect, configFor, logFor, type CommonOptions } from "../options.ts";
 import { DEFAULT_MODE, EXAMPLE_BACKEND } from "../registry.ts";
 
 interface ServeOptions extends CommonOptions {

@@ -4,7 +4,7 @@ import { createLinuxWorld, readHostAddresses } from "@turnout/host";
 import { hostSurveyFiles, turnoutProcesses } from "@turnout/host/survey";
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
-import { NodeStateSource } from "../node-state.ts";
+import { NodeStateSource } from "@turnout/server/node-state";
 import { apiTls, configFor, quietLogFor, timeoutMs, type CommonOptions } from "../options.ts";
 import { chooseBackend, rulePlaces } from "../registry.ts";
 import { askProxy, type RunningProxyOptions } from "../running-proxy.ts";

@@ -4,7 +4,7 @@ import { createLinuxWorld, readHostAddresses } from "@turnout/host";
 import type { HostAddresses, LinuxWorld } from "@turnout/host";
 import { hiddenServices, parseSourceSpec } from "@turnout/server";
 import type { Environment } from "../environment.ts";
-import type { NodeStateSource } from "../node-state.ts";
+import type { NodeStateSource } from "@turnout/server/node-state";
 import { rulePlaces } from "../registry.ts";
 import type { RulePlaces } from "../registry.ts";
 

@@ -23,7 +23,7 @@ import {
 import { createLinuxWorld } from "@turnout/host";
 import { parseSourceSpec } from "@turnout/server";
 import type { Environment } from "../environment.ts";
-import type { NodeStateSource } from "../node-state.ts";
+import type { NodeStateSource } from "@turnout/server/node-state";
 import { rulePlaces } from "../registry.ts";
 import { surveyHost } from "./host-survey.ts";
 import { hiddenFrom, ownAddresses } from "./running-help.ts";

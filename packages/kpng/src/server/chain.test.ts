@@ -4,10 +4,9 @@ import { systemClock } from "@turnout/core/process";
 import { POD_SETTINGS, rawNode, rawService, rawSlice, RecordingLog, rowsOf, TestClock, upsertRaw } from "@turnout/core/testing";
 import { afterEach, describe, expect, test } from "vitest";
 import { createRelayProvider } from "@turnout/server/serve";
-import { TestStateServer } from "../test-support/state-server.ts";
 import { TestKpngServer } from "../test-support/test-kpng-server.ts";
 import { KpngWatcher } from "../test-support/kpng-watcher.ts";
-import { eventually, linesOf } from "../test-support/state-server.ts";
+import { eventually, linesOf, TestStateServer } from "../test-support/state-server.ts";
 
 type Raw = ReturnType<typeof rawService>;
 

@@ -8,7 +8,7 @@ import { parseList } from "../kube/list-page.ts";
 import { parseRefusal } from "../kube/refusal.ts";
 import { parseWatchEvent } from "../kube/watch-event.ts";
 import { readQuestion } from "../node-api/watch-session.ts";
-import { parseSourceSpec } from "../source.ts";
+import { parseSourceSpec } from "../node-state/source.ts";
 
 /** How much of a stream comes at once. */
 const CHUNK_BYTES = 37;

@@ -3,9 +3,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { ObjectSink } from "./source/object-sink.ts";
+import type { ObjectSink } from "../source/object-sink.ts";
 import { openSource, parseSourceSpec } from "./source.ts";
-import { eventually, RecordingLog, TestClock } from "./test-support/world.ts";
+import { eventually, RecordingLog, TestClock } from "../test-support/world.ts";
 
 describe("parseSourceSpec", () => {
   it("reads kube and file:PATH", () => {

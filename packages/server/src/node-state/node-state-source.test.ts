@@ -3,15 +3,21 @@ import { systemClock } from "@turnout/core/process";
 import { runConfig, loadConfig, type RawFlags, withTimeout } from "@turnout/client/daemon";
 import { OBJECT_KINDS, ProxyError, type Log } from "@turnout/core";
 import { describe, expect, test } from "vitest";
-import type { Environment } from "./environment.ts";
-import { NodeStateSource } from "./node-state.ts";
+import { NodeStateSource } from "./node-state-source.ts";
 
 const silent = (): void => undefined;
 const log = { debug: silent, info: silent, warn: silent, error: silent };
 
 function make(clock: TestClock, flags: RawFlags = {}, source = "kube", logger: Log = log): NodeStateSource {
   const config = runConfig(loadConfig({ flags, file: undefined, hostname: "node1" }), { name: "nftables" });
-  return new NodeStateSource({ source, tls: undefined, config, env: { variables: {} } as unknown as Environment, clock, log: logger });
+  return new NodeStateSource({
+    source,
+    tls: undefined,
+    config,
+    env: { variables: {}, hostname: "node1", version: "1" },
+    clock,
+    log: logger,
+  });
 }
 
 function node(podCIDRs: readonly string[] = []): unknown {

@@ -12,10 +12,10 @@ import {
 } from "@turnout/client";
 import { issueEvents, STARTING, type ProxyEvent, type RestClientMetrics, type RunConfig } from "@turnout/client/daemon";
 import { createFeed, isEqual, Store, type Clock, type Feed, type IPFamily, type Issue, type Log, type ObjectKind } from "@turnout/core";
-import { EventQueue, parseSourceSpec, type ObjectSourceSpec, type SourceSpec } from "@turnout/server";
-import type { Environment } from "./environment.ts";
-import { fillStore } from "./object-store.ts";
-import { refuseAllowOptions } from "./options.ts";
+import { EventQueue } from "../kube/event-queue.ts";
+import { parseSourceSpec, type ObjectSourceSpec, type SourceSpec } from "./source.ts";
+import { fillStore, type SourceEnvironment } from "./fill-store.ts";
+import { refuseAllowOptions } from "./refuse-limits.ts";
 
 /** A process that ends by itself waits so long for its last events to be written. */
 const LAST_EVENTS_MS = 2_000;
@@ -27,7 +27,7 @@ export interface NodeStateOptions {
   /** For `api:tls://…`. */
   readonly tls: TlsFiles | undefined;
   readonly config: RunConfig;
-  readonly env: Environment;
+  readonly env: SourceEnvironment;
   readonly clock: Clock;
   readonly log: Log;
   /** With `api:`: a node-state server that refuses is asked again until it doesn't; default: that is an error. */

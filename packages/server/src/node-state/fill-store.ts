@@ -1,9 +1,16 @@
 import { servesExternalIPs, type RestClientMetrics, type RunConfig } from "@turnout/client/daemon";
 import type { Clock, Issue, Log, ObjectKind, Store } from "@turnout/core";
-import { openSource, type EventQueue, type ObjectSourceSpec } from "@turnout/server";
-import type { Environment } from "./environment.ts";
+import type { EventQueue } from "../kube/event-queue.ts";
+import { openSource, type ObjectSourceSpec } from "./source.ts";
 
 const EXTERNAL_IPS_HINT = "the feature gate AllowServiceExternalIPs=true serves all of them, --allowed-external-ip-cidrs some";
+
+/** What sources look at besides their options. */
+export interface SourceEnvironment {
+  readonly hostname: string;
+  readonly version: string;
+  readonly variables: Readonly<Record<string, string | undefined>>;
+}
 
 /** Where a store's objects come from, and who hears of them. */
 export interface FillOptions {
@@ -11,7 +18,7 @@ export interface FillOptions {
   /** The one node whose Node object is wanted; undefined: all of them. */
   readonly nodeName: string | undefined;
   readonly config: Pick<RunConfig, "kubeconfig" | "master" | "allowedAddresses" | "followsClusterVersion">;
-  readonly env: Environment;
+  readonly env: Pick<SourceEnvironment, "variables">;
   readonly clock: Clock;
   readonly log: Log;
   readonly report: (issue: Issue) => void;

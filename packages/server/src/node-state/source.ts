@@ -1,8 +1,8 @@
 import { parseTarget } from "@turnout/client";
 import { ProxyError, type Issue } from "@turnout/core";
-import { createFileSource, type FileTimings } from "./files/file-source.ts";
-import { createKubeSource, type KubeSourceOptions, type KubeTimings } from "./kube/kube-source.ts";
-import type { Source } from "./source/object-sink.ts";
+import { createFileSource, type FileTimings } from "../files/file-source.ts";
+import { createKubeSource, type KubeSourceOptions, type KubeTimings } from "../kube/kube-source.ts";
+import type { Source } from "../source/object-sink.ts";
 
 /** A `--source` of Kubernetes objects, read. */
 export type ObjectSourceSpec = { readonly kind: "kube" } | { readonly kind: "file"; readonly path: string };
