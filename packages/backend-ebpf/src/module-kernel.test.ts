@@ -141,7 +141,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
   });
 
   it("removes what other layouts left, and nothing that isn't ours", async () => {
-    expect(await execute("foreign")).toEqual({ folders: ["links", "somebody", "v1-X"], answers: ANSWERED.slice(0, 1), problems: [] });
+    expect(await execute("external")).toEqual({ folders: ["links", "somebody", "v1-X"], answers: ANSWERED.slice(0, 1), problems: [] });
   });
 
   it("goes over to another cgroup, and to one that was made again", async () => {
