@@ -49,8 +49,3 @@ export interface BenchCase {
 export function shapesOr(standard: readonly Shape[], { shapes }: CaseContext): readonly Shape[] {
   return shapes ?? standard;
 }
-
-/** Tell two sizes apart. */
-export function isShape(shape: Shape, services: number, endpoints: number): boolean {
-  return shape.services === services && shape.endpoints === endpoints;
-}

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
-import { clusterIP, endpointsOf, NODE_NAME, POD_CIDR, SERVICE_CIDR, SERVICE_PORT, serviceName, TARGET_PORT } from "./workload.ts";
+import { readFileSync } from "node:fs";
+import { clusterIP, endpointsOf, NODE_NAME, POD_CIDR, SERVICE_PORT, serviceName, TARGET_PORT } from "./workload.ts";
 import type { Shape, WorkEndpoint } from "./workload.ts";
 
 /** kube-proxy's nftables rulesets: A up to 1.36, B from 1.37. @source kube-proxy pkg/proxy/nftables/proxier.go */
 export type Layout = "A" | "B";
 
 const TABLE = "ip kube-proxy";
-const MARK = "meta mark set meta mark or 0x00004000";
 /** In the baseline's favour: kube-proxy writes one command per element. */
 const ELEMENTS_PER_COMMAND = 500;
 
@@ -28,7 +28,8 @@ export function layoutText(layout: Layout, shape: Shape): string {
   const local = all.flatMap(({ endpoints }) => endpoints.filter(({ nodeName }) => nodeName === NODE_NAME));
   const hairpin = [...new Set(local.map(({ ip }) => `${ip} . ${ip} . tcp . ${TARGET_PORT}`))];
   return [
-    ...skeleton(layout),
+    // What is there without any Service.
+    readFileSync(new URL(`kube-proxy/layout-${layout}.nft`, import.meta.url), "utf8").trimEnd(),
     ...services,
     ...elements("cluster-ips", indexes.map(clusterIP)),
     ...elements("service-ips", serviceIPs),
@@ -50,72 +51,6 @@ export function layoutChangeText(layout: Layout, index: number, shape: Shape, mi
     ...serviceRules(layout, index, endpoints),
     "",
   ].join("\n");
-}
-
-function skeleton(layout: Layout): readonly string[] {
-  const rule = (text: string): string => `add rule ${TABLE} ${text}`;
-  const base: readonly [string, string][] = [
-    ["nat-prerouting", "type nat hook prerouting priority dstnat"],
-    ["nat-output", "type nat hook output priority -100"],
-    ["nat-postrouting", "type nat hook postrouting priority srcnat"],
-    ["filter-prerouting-pre-dnat", "type filter hook prerouting priority -110"],
-    ["filter-output-pre-dnat", "type filter hook output priority -110"],
-    ["filter-input", "type filter hook input priority 0"],
-    ["filter-forward", "type filter hook forward priority 0"],
-    ["filter-output", "type filter hook output priority 0"],
-  ];
-  const helpers = [
-    "services",
-    "masquerading",
-    "cluster-ips-check",
-    "service-endpoints-check",
-    "nodeport-endpoints-check",
-    "firewall-check",
-  ];
-  const isA = layout === "A";
-  return [
-    `add table ${TABLE}`,
-    ...base.map(([name, hook]) => `add chain ${TABLE} ${name} { ${hook}; }`),
-    ...[...helpers, "reject-chain", ...(isA ? ["mark-for-masquerade"] : [])].map((name) => `add chain ${TABLE} ${name}`),
-    ...["cluster-ips", "nodeport-ips"].map((name) => `add set ${TABLE} ${name} { type ipv4_addr; }`),
-    ...(isA ? [] : [`add set ${TABLE} hairpin-connections { type ipv4_addr . ipv4_addr . inet_proto . inet_service; }`]),
-    ...["service-ips", "firewall-ips", "no-endpoint-services"].map(
-      (name) => `add map ${TABLE} ${name} { type ipv4_addr . inet_proto . inet_service : verdict; }`,
-    ),
-    ...["service-nodeports", "no-endpoint-nodeports"].map(
-      (name) => `add map ${TABLE} ${name} { type inet_proto . inet_service : verdict; }`,
-    ),
-    rule("filter-prerouting-pre-dnat ct state new jump firewall-check"),
-    rule("filter-output-pre-dnat ct state new jump firewall-check"),
-    rule("filter-input ct state new jump nodeport-endpoints-check"),
-    rule("filter-input ct state new jump service-endpoints-check"),
-    rule("filter-forward ct state new jump service-endpoints-check"),
-    rule("filter-forward ct state new jump cluster-ips-check"),
-    rule("filter-output ct state new jump service-endpoints-check"),
-    rule("filter-output ct state new jump cluster-ips-check"),
-    rule("nat-prerouting jump services"),
-    rule("nat-output jump services"),
-    rule("nat-postrouting jump masquerading"),
-    ...(isA ? [rule(`mark-for-masquerade ${MARK}`)] : [rule(`services ip daddr @cluster-ips ip saddr != ${POD_CIDR} ${MARK}`)]),
-    rule("services ip daddr . meta l4proto . th dport vmap @service-ips"),
-    rule("services ip daddr @nodeport-ips meta l4proto . th dport vmap @service-nodeports"),
-    ...(isA
-      ? [
-          rule("masquerading meta mark and 0x00004000 == 0 return"),
-          rule("masquerading meta mark set meta mark xor 0x00004000"),
-          rule("masquerading masquerade fully-random"),
-        ]
-      : [
-          rule("masquerading meta mark and 0x00004000 == 0x00004000 meta mark set meta mark xor 0x00004000 masquerade fully-random"),
-          rule("masquerading ip saddr . ip daddr . meta l4proto . th dport @hairpin-connections masquerade fully-random"),
-        ]),
-    rule("cluster-ips-check ip daddr @cluster-ips reject"),
-    rule(`cluster-ips-check ip daddr ${SERVICE_CIDR} drop`),
-    rule("service-endpoints-check ip daddr . meta l4proto . th dport vmap @no-endpoint-services"),
-    rule("nodeport-endpoints-check ip daddr @nodeport-ips meta l4proto . th dport vmap @no-endpoint-nodeports"),
-    rule("firewall-check ip daddr . meta l4proto . th dport vmap @firewall-ips"),
-    rule("reject-chain reject"),
-  ];
 }
 
 function chainNames(layout: Layout, index: number, endpoints: readonly WorkEndpoint[]): readonly string[] {

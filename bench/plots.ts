@@ -1,5 +1,6 @@
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { parse } from "yaml";
 import { timeText } from "./number-text.ts";
 import { barPlotSvg } from "./plot-svg.ts";
 import type { Bar, BarGroup } from "./plot-svg.ts";
@@ -24,80 +25,14 @@ interface PlotSpec {
   /** Of cells that hold several values, after commas: which is plotted, from 0; absent: the first. */
   readonly part?: number;
   readonly unit: "time" | "MB";
-  readonly isLogarithmic: boolean;
+  /** Default false. */
+  readonly isLogarithmic?: boolean;
   /** Bars have a colour by what their line's name begins with; absent: by their column. */
   readonly colours?: readonly string[];
 }
 
-const SIZES = "services x endpoints";
-const PROGRAMS = ["Turnout", "kube-proxy"];
-
-/** What is plotted. A table that a page has not is not plotted. */
-const PLOTS: readonly PlotSpec[] = [
-  {
-    name: "cold-start",
-    heading: "Cold start",
-    title: "From objects in the store to rules in force",
-    labels: [SIZES],
-    values: ["Turnout", "layout A", "layout B"],
-    unit: "time",
-    isLogarithmic: true,
-  },
-  {
-    name: "change",
-    heading: "One endpoint added or removed",
-    title: "One endpoint added or removed",
-    labels: [SIZES],
-    values: ["p50", "p99"],
-    unit: "time",
-    isLogarithmic: false,
-  },
-  {
-    name: "memory",
-    heading: "Memory: the installed command",
-    title: "Memory of the installed command",
-    labels: [SIZES, "source"],
-    values: ["peak", "after"],
-    unit: "MB",
-    isLogarithmic: false,
-  },
-  {
-    name: "kube-proxy-first-sync",
-    heading: "Beside the real kube-proxy",
-    title: "First sync at 10,000 x 10",
-    only: { [SIZES]: "10,000 x 10" },
-    labels: ["program"],
-    values: ["first sync"],
-    unit: "time",
-    isLogarithmic: true,
-    colours: PROGRAMS,
-  },
-  {
-    name: "kube-proxy-change",
-    heading: "Beside the real kube-proxy",
-    title: "One change at 10,000 x 10, p50",
-    only: { [SIZES]: "10,000 x 10" },
-    labels: ["program"],
-    values: ["change p50"],
-    unit: "time",
-    isLogarithmic: true,
-    colours: PROGRAMS,
-  },
-  ...(["connect", "packet"] as const).flatMap((one) =>
-    (["nft", "iptables"] as const).map((kind): PlotSpec => ({
-      name: `traffic-${one}-${kind}`,
-      heading: "Traffic through Services",
-      title: `CPU time of a ${one} at 10,000 x 2`,
-      only: { [SIZES]: "10,000 x 2", measure: `${one}s` },
-      labels: ["from", "asks"],
-      names: ["endpoint", "cluster IP", "node port"],
-      values: kind === "nft" ? ["Turnout, nft", "kube-proxy, nftables", "Turnout, eBPF"] : ["Turnout, iptables", "kube-proxy, iptables"],
-      part: 1,
-      unit: "time",
-      isLogarithmic: false,
-    })),
-  ),
-];
+/** What is plotted. */
+const PLOTS = parse(readFileSync(new URL("plots.yaml", import.meta.url), "utf8"), { merge: true }) as readonly PlotSpec[];
 
 /** Draw the plots of a page's tables, by the names of their files. Pure. @throws {Error} when a table lacks a column that is plotted. */
 export function plotsOf(page: string): ReadonlyMap<string, string> {
@@ -129,11 +64,11 @@ export function writePlots(page: string, folder: string): void {
 }
 
 function drawn(plot: PlotSpec, { columns, rows }: PageTable): string {
-  const { title, only = {}, labels, values, part = 0, unit, isLogarithmic, heading, colours } = plot;
+  const { title, only = {}, labels, values, part = 0, unit, isLogarithmic = false, heading, colours } = plot;
   const begin = Object.keys(only).length;
   const places = values.map((value) => {
     const place = columns.indexOf(value);
-    if (place < 0) throw new Error(`the table below "${heading}" has no column "${value}", which bench/plots.ts plots`);
+    if (place < 0) throw new Error(`the table below "${heading}" has no column "${value}", which bench/plots.yaml plots`);
     return place;
   });
   const groups = rows.map((row): BarGroup => {

@@ -7,7 +7,7 @@ import type { NodePlace } from "@turnout/lab";
 import { kubeProxyConfig, kubeProxySync } from "./kube-proxy/process.ts";
 import type { KubeProxyMode } from "./kube-proxy/process.ts";
 import { followSyncs } from "./kube-proxy/sync-log.ts";
-import type { ProxySync } from "./kube-proxy/sync-log.ts";
+import type { ProxySync, SyncLog } from "./kube-proxy/sync-log.ts";
 import { placeTools } from "./kube-proxy/tools.ts";
 import type { Variant } from "./kube-proxy/tools.ts";
 import { TURNOUT } from "./role-process.ts";
@@ -19,15 +19,18 @@ export type ProxyKind =
 
 /** What it takes to start one on a node. */
 export interface ProxyPlace {
-  readonly node: NodePlace;
+  readonly node: Pick<NodePlace, "name" | "spawn">;
   readonly kubeconfig: string;
-  readonly clusterCIDR: string;
+  /** Undefined: the fields say it, or nothing does. */
+  readonly clusterCIDR?: string;
   /** For its files. */
   readonly directory: string;
   /** Path of the real one; undefined: there is none. */
   readonly kubeProxy: string | undefined;
   /** Fields that kube-proxy's configuration has besides. */
   readonly fields?: Readonly<Record<string, unknown>>;
+  /** Rows of IPv4 that Turnout has to have in force each time; with it, warnings and errors of Turnout's are failures: the run was disturbed. */
+  readonly rows?: number;
 }
 
 /** What Turnout says when nothing that a former proxy left gets new connections any more. */
@@ -69,23 +72,35 @@ export const VM_PROXIES: Readonly<Record<string, ProxyKind>> = {
 /** A proxy whose rules are in force. */
 export interface RunningProxy {
   readonly child: ChildProcess;
+  /** Its first syncs, both families. */
+  readonly first: readonly ProxySync[];
+  /** Its syncs after those. */
+  readonly log: SyncLog;
   /** Wait until it has said of both families that the rules of a former proxy are removed, or only serve what is open; Turnout only. */
   formerIsGone(): Promise<void>;
 }
 
 /** Start a proxy and wait until both families are in force. @throws {Error} when it ends before. */
 export async function startKind(kind: ProxyKind, place: ProxyPlace): Promise<RunningProxy> {
-  const { node, kubeconfig, clusterCIDR, directory, kubeProxy, fields } = place;
+  const { node, kubeconfig, clusterCIDR, directory, kubeProxy, fields, rows } = place;
   if (kind.program === "turnout") {
-    const source = ["--source", "kube", "--kubeconfig", kubeconfig, "--node-name", node.name, "--cluster-cidr", clusterCIDR];
+    const source = [
+      "--source",
+      "kube",
+      "--kubeconfig",
+      kubeconfig,
+      "--node-name",
+      node.name,
+      ...(clusterCIDR === undefined ? [] : ["--cluster-cidr", clusterCIDR]),
+    ];
     const args = ["run", ...kind.flags, ...source, "--logging-format", "json"];
     const left = new Set<IPFamily>(["IPv4", "IPv6"]);
-    const child = await active(node.spawn(TURNOUT, args, { stdio: ["ignore", "inherit", "pipe"] }), turnoutSync(left));
+    const running = await active(node.spawn(TURNOUT, args, { stdio: ["ignore", "inherit", "pipe"] }), turnoutSync(left, rows));
     const formerIsGone = async (): Promise<void> => {
       for (const untilMs = performance.now() + FORMER_GONE_MS; left.size > 0; await sleep(50))
         if (performance.now() > untilMs) throw new Error("Turnout doesn't say that the rules of the former proxy are removed");
     };
-    return { child, formerIsGone };
+    return { ...running, formerIsGone };
   }
   if (kubeProxy === undefined) throw new Error("say KUBE_PROXY=path of a kube-proxy");
   const { mode, variant } = kind;
@@ -95,17 +110,17 @@ export async function startKind(kind: ProxyKind, place: ProxyPlace): Promise<Run
   const config = join(own, "config.json");
   await writeFile(config, kubeProxyConfig({ mode, nodeName: node.name, kubeconfig, fields: { clusterCIDR, ...fields } }));
   const env = { PATH: `${tools}:${process.env["PATH"] ?? ""}` };
-  const child = await active(node.spawn(kubeProxy, ["--config", config], { env, stdio: ["ignore", "inherit", "pipe"] }), reportedSync);
-  return { child, formerIsGone: () => Promise.reject(new Error("kube-proxy says nothing of former proxies")) };
+  const running = await active(node.spawn(kubeProxy, ["--config", config], { env, stdio: ["ignore", "inherit", "pipe"] }), reportedSync);
+  return { ...running, formerIsGone: () => Promise.reject(new Error("kube-proxy says nothing of former proxies")) };
 }
 
 type SyncOf = (line: string, atMs: number) => ProxySync | undefined;
 
-async function active(child: ChildProcess, syncOf: SyncOf): Promise<ChildProcess> {
+async function active(child: ChildProcess, syncOf: SyncOf): Promise<Omit<RunningProxy, "formerIsGone">> {
   const log = followSyncs(child, syncOf);
-  const heard = new Set<IPFamily>();
-  while (heard.size < 2) heard.add((await log.next()).family);
-  return child;
+  const first: ProxySync[] = [];
+  while (new Set(first.map(({ family }) => family)).size < 2) first.push(await log.next());
+  return { child, first, log };
 }
 
 /** Read lines of kube-proxy's log, and show its errors: it says "complete" of syncs of which a part failed, too. */
@@ -115,13 +130,25 @@ const reportedSync: SyncOf = (line, atMs) => {
   return kubeProxySync(line, atMs);
 };
 
-/** Read lines of Turnout's log: a family's first sync; and take those from `left` whose former rules are removed. */
-const turnoutSync =
-  (left: Set<IPFamily>): SyncOf =>
+/** What a process that isn't in the host's own network namespace warns of, as every one here. */
+const HOST_SETTINGS = "host settings are left as they are";
+
+/**
+ * Read lines of Turnout's log: syncs; and take those from `left` whose former rules are removed. With `rows` other rows of IPv4, warnings and errors are
+ * failures.
+ */
+export const turnoutSync =
+  (left: Set<IPFamily>, rows?: number): SyncOf =>
   (line, atMs) => {
     if (process.env["TURNOUT_MOVING_LOG"] !== undefined) process.stderr.write(`${line}\n`);
-    const { msg, family, ms = 0 } = JSON.parse(line) as { msg?: string; family?: IPFamily; ms?: number };
+    const entry = JSON.parse(line) as { msg?: string; family?: IPFamily; ms?: number; rows?: number; level?: string };
+    const { msg = "", family, ms = 0 } = entry;
+    const isWarning = entry.level !== "info" && entry.level !== "debug" && msg !== HOST_SETTINGS;
+    if (rows !== undefined && isWarning) throw new Error(`the run was disturbed: turnout said: ${line}`);
     if (family === undefined) return undefined;
-    if (FORMER_IS_GONE.some((words) => msg?.startsWith(words))) left.delete(family);
-    return msg === "first sync done" ? { family, elapsedMs: ms, atMs } : undefined;
+    if (FORMER_IS_GONE.some((words) => msg.startsWith(words))) left.delete(family);
+    if (msg !== "first sync done" && msg !== "synced") return undefined;
+    if (rows !== undefined && family === "IPv4" && entry.rows !== rows)
+      throw new Error(`${entry.rows ?? 0} rows are in force instead of ${rows}`);
+    return { family, elapsedMs: ms, atMs };
   };

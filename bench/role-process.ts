@@ -125,6 +125,13 @@ export async function runVmRole<T>(role: string, parameters: unknown): Promise<T
   throw new Error(`role ${role} ended without a result: ${stderr.slice(-1_000)}`);
 }
 
+/** Wait for the result of a role that has no phase before it. @throws {Error} when it reaches one. */
+export async function resultOf<T>(role: RoleProcess): Promise<T> {
+  const message = await role.next();
+  if (message.kind !== "result") throw new Error(`a role should have ended, and reached ${message.name}`);
+  return message.value as T;
+}
+
 /** Resolves to how a child ended. */
 export function endOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {

@@ -9,12 +9,12 @@ import type {
   Log,
   NodeSettings,
   NodeViewOptions,
+  ObjectKind,
   Plain,
   SyncedEvent,
 } from "@turnout/core";
-import nft from "@turnout/backend-nft";
 import { createWorld } from "@turnout/host";
-import { NODE_NAME, nodeObject, POD_CIDR, serviceCIDRObject, serviceObject, sliceObject } from "./workload.ts";
+import { NODE_NAME, objectsOf, POD_CIDR } from "./workload.ts";
 import type { Shape } from "./workload.ts";
 
 /** What every bench proxies with: kube-proxy's defaults and detect-local by pod CIDR. */
@@ -35,12 +35,10 @@ export function createStore(): Store {
  * Resolves after the last; lets other work through now and then, as a source does.
  */
 export async function fillStore(store: Store, shape: Shape): Promise<void> {
-  store.upsert("Node", nodeObject());
-  store.upsert("ServiceCIDR", serviceCIDRObject());
-  for (let index = 0; index < shape.services; index++) {
-    store.upsert("Service", serviceObject(index));
-    store.upsert("EndpointSlice", sliceObject(index, shape));
-    if (index % 500 === 499) await new Promise((resolve) => setImmediate(resolve));
+  let count = 0;
+  for (const object of objectsOf(shape)) {
+    store.upsert(object["kind"] as ObjectKind, object);
+    if (++count % 1_000 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
   for (const kind of ["Node", "ServiceCIDR", "Service", "EndpointSlice"] as const) store.markSynced(kind);
 }
@@ -59,17 +57,11 @@ export interface Subject {
     once(signal: AbortSignal): Promise<void>;
     run(signal: AbortSignal): Promise<void>;
   };
-  readonly versions: Readonly<Record<string, string>>;
-  /** Time spent in the backend's methods so far, ms. */
-  readonly spentMs: Readonly<Record<string, number>>;
+  /** Time spent in reading the host so far, ms, and whether something was written. */
+  readonly spent: { readonly observeMs: number; readonly hasApplied: boolean };
   /** Resolves at the next sync that changed something, or the one before if nobody has asked for it yet. */
   nextSync(): Promise<SyncedEvent>;
   close(): Promise<void>;
-}
-
-/** Open the nft backend here and put a sync loop before it. @throws {Error} when this host can't run it. */
-export function createSubject(feed: Feed): Promise<Subject> {
-  return createSubjectOf(feed, nft);
 }
 
 /** What a subject is opened with. */
@@ -93,11 +85,11 @@ export async function createSubjectOf<O, H, K extends KernelObject, S>(
   const world = own ?? base;
   const options = module.parseOptions(raw);
   const { signal } = new AbortController();
-  const { facts, versions, problems, capabilities } = await probeModule(module, options, world, signal);
+  const { facts, problems, capabilities } = await probeModule(module, options, world, signal);
   if (problems[0] !== undefined) throw problems[0];
-  const spentMs: Record<string, number> = {};
+  const spent = { observeMs: 0, hasApplied: false };
   const dataplane = await openDataplane(module, options, world, signal);
-  const backend = stopwatched(dataplane.family("IPv4"), spentMs);
+  const backend = stopwatched(dataplane.family("IPv4"), spent);
   const synced = new Mailbox<SyncedEvent>();
   const loop = new SyncLoop({
     backend,
@@ -126,8 +118,7 @@ export async function createSubjectOf<O, H, K extends KernelObject, S>(
   const watching = isShared ? undefined : watchHost(backend, loop, stop.signal).catch((error: unknown) => synced.fail(error));
   return {
     loop,
-    versions,
-    spentMs,
+    spent,
     nextSync: () => synced.receive(),
     close: async () => {
       stop.abort();
@@ -160,28 +151,24 @@ function fail(issue: Issue): never {
   throw new Error(`${issue.object}: ${issue.what}`);
 }
 
-/** Measure what the parts of a sync take. A render is too short to be timed 10,000 times for nothing, so those few µs are in. */
-function stopwatched<H, K extends KernelObject, S>(backend: Backend<H, K, S>, spentMs: Record<string, number>): Backend<H, K, S> {
-  const add = (name: string, startMs: number): void => {
-    spentMs[name] = (spentMs[name] ?? 0) + performance.now() - startMs;
-  };
-  const whole = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
-    const startMs = performance.now();
-    const value = await work();
-    add(name, startMs);
-    return value;
-  };
-  const { plan, observe, apply } = backend;
+/** Measure what reading the host takes, and whether something is written. */
+function stopwatched<H, K extends KernelObject, S>(
+  backend: Backend<H, K, S>,
+  spent: { observeMs: number; hasApplied: boolean },
+): Backend<H, K, S> {
+  const { observe, apply } = backend;
   // Put over the backend's own, which may be methods of a class: a copy would lose them.
   return Object.assign(backend, {
-    plan: (delta: Parameters<typeof plan>[0]) => {
+    observe: async (signal: AbortSignal) => {
       const startMs = performance.now();
-      const planned = plan.call(backend, delta);
-      add("plan", startMs);
-      return planned;
+      const observed = await observe.call(backend, signal);
+      spent.observeMs += performance.now() - startMs;
+      return observed;
     },
-    observe: (signal: AbortSignal) => whole("observe", () => observe.call(backend, signal)),
-    apply: (planned: Parameters<typeof apply>[0], signal: AbortSignal) => whole("apply", () => apply.call(backend, planned, signal)),
+    apply: (...[planned, signal]: Parameters<typeof apply>) => {
+      spent.hasApplied = true;
+      return apply.call(backend, planned, signal);
+    },
   });
 }
 

@@ -2,7 +2,6 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect, isIPv6 } from "node:net";
 import type { Socket } from "node:net";
-import { connectOnce } from "./roles/connect-ends.ts";
 import type { TrafficPorts } from "./traffic-workload.ts";
 import { loadUdpSockets } from "./udp-socket.ts";
 
@@ -56,10 +55,35 @@ export function inTurn<T>(all: readonly T[]): () => T {
 
 /** New connections, several at once. */
 function connecting({ places }: Talk): Conversation {
+  return severalAtOnce(places, connectTo);
+}
+
+/** Open a TCP connection and reset it; resolves to the ms until it was open. */
+export function connectTo({ address, tcp }: TrafficPlace): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const startMs = performance.now();
+    const socket = connect({ host: address, port: tcp, timeout: 5000 });
+    socket.once("error", reject);
+    socket.once("timeout", () => socket.destroy(new Error(`no answer from ${address}:${tcp}`)));
+    socket.once("connect", () => {
+      const ms = performance.now() - startMs;
+      // A reset instead of a goodbye: no TIME_WAIT, so ports don't run out.
+      socket.resetAndDestroy();
+      resolve(ms);
+    });
+  });
+}
+
+/** New connections that are asked once, several at once; each is reset when it has answered. */
+export function visiting({ places }: Pick<Talk, "places">): Conversation {
+  return severalAtOnce(places, visit);
+}
+
+function severalAtOnce(places: Talk["places"], act: (place: TrafficPlace) => Promise<unknown>): Conversation {
   const next = inTurn(places);
   let count = 0;
   const goOn = async (isOver: () => boolean): Promise<void> => {
-    for (; !isOver(); count++) await connectTo(next());
+    for (; !isOver(); count++) await act(next());
   };
   return {
     work: async (isOver) => void (await Promise.all(Array.from({ length: CONNECTS_AT_ONCE }, () => goOn(isOver)))),
@@ -68,9 +92,25 @@ function connecting({ places }: Talk): Conversation {
   };
 }
 
-/** Open a TCP connection and reset it; resolves to the ms until it was open. */
-export function connectTo({ address, tcp }: TrafficPlace): Promise<number> {
-  return connectOnce({ address, port: tcp });
+/** Connect, ask, and leave with the answer. @throws {Error} when there is none. */
+export async function visit(place: TrafficPlace): Promise<void> {
+  const socket = await opened(place);
+  try {
+    await ask(socket);
+  } finally {
+    socket.resetAndDestroy();
+  }
+}
+
+async function ask(socket: Socket): Promise<void> {
+  const answered = Promise.race([
+    once(socket, "data"),
+    once(socket, "close").then(() => {
+      throw new Error("the connection ended instead of an answer");
+    }),
+  ]);
+  socket.write("p");
+  await answered;
 }
 
 /** Questions and answers of a byte over one connection that is kept. */

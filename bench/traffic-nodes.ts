@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCluster, nodeManifests, RANGES, startClusterApi } from "@turnout/lab";
-import type { Cluster, EndpointManifest } from "@turnout/lab";
+import type { Cluster, EndpointManifest, Place } from "@turnout/lab";
 import { startKind } from "./proxies.ts";
 import type { ProxyKind } from "./proxies.ts";
 import { openRole } from "./role-process.ts";
@@ -46,7 +46,12 @@ const CHUNK = 1_000;
 export async function createTrafficNode(rules: TrafficRules, shape: Shape): Promise<TrafficNode> {
   const cluster = await createCluster({ nodes: [{ name: NODE, pods: 2 }], cgroups: [NODE] });
   try {
-    const endpoints = await addEndpoints(cluster, shape.endpoints);
+    const [pod, numbers] = [cluster.place(SERVER), Array.from({ length: shape.endpoints }, (_, number) => number)];
+    const addresses = numbers.flatMap((number) => FAMILIES.map((family) => endpointAddress(number, family)));
+    await giveAddresses(cluster.node(NODE), pod, "veth2", addresses);
+    const endpoints = numbers.map((number): EndpointManifest => ({
+      place: { ...pod, address: (family) => endpointAddress(number, family) },
+    }));
     const services = trafficServices(shape);
     if (rules.proxy !== undefined) await makeActive(cluster, rules.proxy, [...trafficObjects(services, endpoints)]);
     const serverPid = await openRole("traffic-server", {}, { place: cluster.place(SERVER) }).phase("listening");
@@ -71,20 +76,14 @@ export async function createTrafficNode(rules: TrafficRules, shape: Shape): Prom
   }
 }
 
-/** Give the server's pod an address for each endpoint, and the node the ways there. */
-async function addEndpoints(cluster: Cluster, count: number): Promise<readonly EndpointManifest[]> {
-  const pod = cluster.place(SERVER);
-  const endpoints: EndpointManifest[] = [];
-  for (let number = 0; number < count; number++) {
-    for (const family of FAMILIES) {
-      const address = `${endpointAddress(number, family)}/${family === "IPv4" ? 32 : 128}`;
-      // Nobody has it already: no second of looking for a duplicate.
-      await pod.run("ip", ["address", "add", address, "dev", "eth0", ...(family === "IPv6" ? ["nodad"] : [])]);
-      await cluster.node(NODE).run("ip", ["route", "add", address, "dev", "veth2"]);
-    }
-    endpoints.push({ place: { ...pod, address: (family) => endpointAddress(number, family) } });
+/** Give a pod an address for each endpoint, and the node the ways there by its device. */
+export async function giveAddresses(node: Place, pod: Place, device: string, addresses: readonly string[]): Promise<void> {
+  for (const address of addresses) {
+    const host = `${address}/${address.includes(":") ? 128 : 32}`;
+    // Nobody has it already: no second of looking for a duplicate.
+    await pod.run("ip", ["address", "add", host, "dev", "eth0", ...(address.includes(":") ? ["nodad"] : [])]);
+    await node.run("ip", ["route", "add", host, "dev", device]);
   }
-  return endpoints;
 }
 
 async function makeActive(cluster: Cluster, kind: ProxyKind, objects: readonly Record<string, unknown>[]): Promise<void> {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openRole } from "./role-process.ts";
+import { openRole, resultOf } from "./role-process.ts";
 import type { RoleOptions, RoleProcess } from "./role-process.ts";
 import type { StateServerParameters, StateServerReport } from "./roles/state-server.ts";
 import type { WatchersParameters, WatchersReport } from "./roles/watchers.ts";
@@ -62,10 +62,4 @@ export async function runWatch({ shape, profileDir, ...rest }: WatchRun): Promis
     watchers?.kill();
     await rm(directory, { recursive: true });
   }
-}
-
-async function resultOf<T>(role: RoleProcess): Promise<T> {
-  const message = await role.next();
-  if (message.kind !== "result") throw new Error(`a role should have ended, and reached ${message.name}`);
-  return message.value as T;
 }

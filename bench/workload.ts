@@ -127,6 +127,16 @@ export function nodeObject(index: number = 0): Record<string, unknown> {
   };
 }
 
+/** All objects of a workload: the node, the range and each Service with its slice; one after another, so that nobody has to keep all. */
+export function* objectsOf(shape: Shape): Generator<Record<string, unknown>> {
+  yield nodeObject();
+  yield serviceCIDRObject();
+  for (let index = 0; index < shape.services; index++) {
+    yield serviceObject(index);
+    yield sliceObject(index, shape);
+  }
+}
+
 /** The range of {@link clusterIP}. */
 export function serviceCIDRObject(): Record<string, unknown> {
   return { apiVersion: "networking.k8s.io/v1", kind: "ServiceCIDR", metadata: { name: "kubernetes" }, spec: { cidrs: [SERVICE_CIDR] } };

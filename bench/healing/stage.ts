@@ -1,19 +1,18 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCluster, nodeManifests, RANGES, serviceManifest, sliceManifests } from "@turnout/lab";
 import type { Cluster, NodePlace, TargetRequest } from "@turnout/lab";
-import { lineReader } from "../line-channel.ts";
+import { followSyncs } from "../kube-proxy/sync-log.ts";
 import { TURNOUT } from "../role-process.ts";
-import { serviceObject, sliceObject } from "../workload.ts";
+import { writeList, writeWorkload } from "../workload-files.ts";
 import type { Shape } from "../workload.ts";
 
 const NODE = "node1";
 const SERVER_PORT = 8080;
 const START_TIMEOUT_MS = 600_000;
-const SERVICES_PER_FILE = 500;
 
 /** The Service whose packets are looked at. */
 export const WEB = { address: "10.111.0.1", port: 80, nodePort: 30_001 } as const;
@@ -85,40 +84,18 @@ async function writeSource(directory: string, cluster: Cluster, shape: Shape): P
   };
   const own = [...nodeManifests(cluster), serviceManifest(web), ...sliceManifests(web, [{ place: cluster.place("pod-1-2") }], ["IPv4"])];
   await writeList(directory, "own", own);
-  for (let first = 0; first < shape.services; first += SERVICES_PER_FILE) {
-    const indexes = Array.from({ length: Math.min(SERVICES_PER_FILE, shape.services - first) }, (_, k) => first + k);
-    await writeList(
-      directory,
-      `services-${first}`,
-      indexes.flatMap((index) => [serviceObject(index), sliceObject(index, shape)]),
-    );
-  }
-}
-
-function writeList(directory: string, name: string, items: readonly unknown[]): Promise<void> {
-  return writeFile(join(directory, `${name}.json`), JSON.stringify({ apiVersion: "v1", kind: "List", items }));
+  await writeWorkload(directory, shape);
 }
 
 async function active(proxy: ChildProcess, log: LogLine[]): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const follow = async (): Promise<void> => {
-    if (proxy.stderr === null) throw new Error("the proxy has no log");
-    const lines = lineReader(proxy.stderr);
-    for (let line = await lines.next(); line !== undefined; line = await lines.next()) {
-      const parsed = line.startsWith("{") ? (JSON.parse(line) as LogLine) : { msg: line };
-      log.push(parsed);
-      if (parsed.msg === "first sync done" && parsed.family === "IPv4") resolve();
-    }
-    throw new Error(
-      `the proxy ended: ${log
-        .slice(-5)
-        .map((one) => JSON.stringify(one))
-        .join("\n")}`,
-    );
-  };
-  follow().catch(reject);
-  const late = setTimeout(() => reject(new Error("no first sync in time")), START_TIMEOUT_MS);
-  await promise.finally(() => clearTimeout(late));
+  const syncs = followSyncs(proxy, (line, atMs) => {
+    const parsed = line.startsWith("{") ? (JSON.parse(line) as LogLine) : { msg: line };
+    log.push(parsed);
+    return parsed.msg === "first sync done" && parsed.family === "IPv4" ? { family: parsed.family, elapsedMs: 0, atMs } : undefined;
+  });
+  // Its end is told by the log.
+  const late = setTimeout(() => proxy.kill("SIGKILL"), START_TIMEOUT_MS);
+  await syncs.next().finally(() => clearTimeout(late));
 }
 
 async function served(cluster: Cluster, timeoutMs: number): Promise<boolean> {

@@ -14,6 +14,8 @@ export interface ProxySync {
 export interface SyncLog {
   /** Wait for the next sync that ended well. @throws {Error} when one failed or the proxy ended. */
   next(): Promise<ProxySync>;
+  /** What went wrong so far; undefined: nothing. */
+  failure(): Error | undefined;
 }
 
 /** Lines to remember of a proxy that ends. */
@@ -43,6 +45,7 @@ export function followSyncs(child: ChildProcess, syncOf: (line: string, atMs: nu
     wake();
   });
   return {
+    failure: () => end,
     next: async () => {
       for (;;) {
         const sync = heard.shift();

@@ -1,9 +1,11 @@
+import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { IPFamily } from "@turnout/core";
 import { createCluster, nodeManifests, RANGES, serviceManifest, sliceManifests, startClusterApi } from "@turnout/lab";
 import type { Cluster, ClusterApi, NodePlace, ServiceManifest, Transport } from "@turnout/lab";
+import { parse } from "yaml";
 
 /** For a proxy to serve a new Service, in a guest on a busy machine, too; it is over when the Service is served. */
 const FOLLOW_MS = 600_000;
@@ -13,55 +15,8 @@ const NODE = "node1";
 const FAMILIES: readonly IPFamily[] = ["IPv4", "IPv6"];
 /** Servers listen on these ports in every pod. */
 const SERVER_PORTS = [8080, 8081, 8082, 8083, 8084] as const;
-const [, ...OTHER_PORTS] = SERVER_PORTS;
 /** The first of them. */
 export const MAIN_PORT: number = SERVER_PORTS[0];
-
-const both = (v4: string, v6: string): readonly string[] => [v4, v6];
-
-/**
- * Two addresses that one client asks lead to different ports of the pods: IPVS tells answers apart by client and endpoint alone, so a client that
- * uses one port of its own towards both would lose a connection whoever is the proxy (docs/backends/ipvs.md, "One client port, two addresses").
- */
-const SERVICES: readonly (ServiceManifest & { readonly endpoints: readonly string[] })[] = [
-  {
-    name: "web",
-    clusterIPs: both("10.96.0.1", "fd00:96::1"),
-    ports: [
-      { name: "main", port: 80, targetPort: MAIN_PORT },
-      { name: "other", port: 81, targetPort: OTHER_PORTS[0], nodePort: 30_001 },
-    ],
-    externalIPs: both("198.51.100.1", "fd00:198::1"),
-    ingress: both("198.51.100.11", "fd00:198::11").map((ip) => ({ ip })),
-    endpoints: ["pod-1-2", "pod-2-1"],
-  },
-  {
-    name: "local",
-    clusterIPs: both("10.96.0.2", "fd00:96::2"),
-    ports: [
-      { name: "main", port: 80, targetPort: OTHER_PORTS[1] },
-      { name: "other", port: 81, targetPort: OTHER_PORTS[2], nodePort: 30_002 },
-    ],
-    ingress: both("198.51.100.12", "fd00:198::12").map((ip) => ({ ip })),
-    sourceRanges: [RANGES.clients.IPv4, RANGES.clients.IPv6],
-    externalTrafficPolicy: "Local",
-    healthCheckNodePort: 32_002,
-    endpoints: ["pod-1-2", "pod-2-1"],
-  },
-  {
-    name: "sticky",
-    clusterIPs: both("10.96.0.3", "fd00:96::3"),
-    ports: [{ name: "tcp", port: 80, targetPort: OTHER_PORTS[3] }],
-    affinitySeconds: 600,
-    endpoints: ["pod-1-2", "pod-2-1", "pod-2-2"],
-  },
-  {
-    name: "dns",
-    clusterIPs: both("10.96.0.4", "fd00:96::4"),
-    ports: [{ name: "udp", protocol: "UDP", port: 53, targetPort: MAIN_PORT, nodePort: 30_004 }],
-    endpoints: ["pod-1-2", "pod-2-1"],
-  },
-];
 
 /** Who asks whom; in both families. */
 export interface Source {
@@ -71,19 +26,14 @@ export interface Source {
   readonly transport: Transport;
 }
 
+/** The Services, and who asks them: `moving.yaml`. */
+const { services: SERVICES, sources } = parse(readFileSync(new URL("moving.yaml", import.meta.url), "utf8")) as {
+  readonly services: readonly (ServiceManifest & { readonly endpoints: readonly string[] })[];
+  readonly sources: readonly Source[];
+};
+
 /** Pods, the node itself and a client outside, by every kind of address. */
-export const SOURCES: readonly Source[] = [
-  { from: "pod-1-1", addresses: both("10.96.0.1", "fd00:96::1"), port: 80, transport: "TCP" },
-  { from: NODE, addresses: both("10.96.0.1", "fd00:96::1"), port: 80, transport: "TCP" },
-  { from: "client1", addresses: both("172.18.0.1", "fd00:18::1"), port: 30_001, transport: "TCP" },
-  { from: "client1", addresses: both("198.51.100.1", "fd00:198::1"), port: 80, transport: "TCP" },
-  { from: "client1", addresses: both("198.51.100.12", "fd00:198::12"), port: 80, transport: "TCP" },
-  { from: "client1", addresses: both("172.18.0.1", "fd00:18::1"), port: 30_002, transport: "TCP" },
-  { from: "pod-1-1", addresses: both("198.51.100.11", "fd00:198::11"), port: 81, transport: "TCP" },
-  { from: "pod-1-1", addresses: both("10.96.0.3", "fd00:96::3"), port: 80, transport: "TCP" },
-  { from: "pod-1-1", addresses: both("10.96.0.4", "fd00:96::4"), port: 53, transport: "UDP" },
-  { from: "client1", addresses: both("172.18.0.1", "fd00:18::1"), port: 30_004, transport: "UDP" },
-];
+export const SOURCES: readonly Source[] = sources;
 
 /** A cluster of two nodes with an API server and servers in every pod; the first node's proxy is what changes. */
 export interface MovingStage {
@@ -138,7 +88,7 @@ async function applyService(cluster: Cluster, api: ClusterApi, { endpoints, ...s
 }
 
 async function follow(cluster: Cluster, api: ClusterApi): Promise<void> {
-  const clusterIPs = both("10.96.0.9", "fd00:96::9");
+  const clusterIPs = ["10.96.0.9", "fd00:96::9"];
   await applyService(cluster, api, {
     name: "new",
     clusterIPs,

@@ -1,12 +1,11 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Exec } from "@turnout/core";
-import { createExec } from "@turnout/host";
 import { cpuTimeMs } from "../cpu-time.ts";
 import { layoutChangeText, layoutText } from "../layouts.ts";
 import type { Layout } from "../layouts.ts";
 import type { Shape } from "../workload.ts";
+import { output } from "./backend-run.ts";
 
 /** What to load. */
 export interface BaselineParameters {
@@ -24,38 +23,29 @@ export interface Baseline {
   readonly changeMs: readonly number[];
 }
 
-const LOAD_TIMEOUT_MS = 3_600_000;
-
 /** Load one of kube-proxy's rulesets with `nft -f`, then take endpoints away and bring them back. */
 export async function baseline({ layout, shape, changes }: BaselineParameters): Promise<Baseline> {
-  const exec = createExec();
   const directory = await mkdtemp(join(tmpdir(), "turnout-bench-"));
+  const path = join(directory, "rules.nft");
+  const load = async (text: string): Promise<number> => {
+    await writeFile(path, text);
+    const startMs = performance.now();
+    await output("nft", ["-f", path]);
+    return performance.now() - startMs;
+  };
   try {
     const text = layoutText(layout, shape);
     const startCpuMs = cpuTimeMs();
-    const loadMs = await loadText(exec, directory, text);
+    const loadMs = await load(text);
     const cpuMs = cpuTimeMs() - startCpuMs;
     const changeMs: number[] = [];
-    for (let k = 0; k < changes; k++) {
+    // Without its only endpoint a Service is another case.
+    for (let k = 0; k < (shape.endpoints > 1 ? changes : 0); k++) {
       const index = Math.floor((k * shape.services) / changes);
-      changeMs.push(await loadText(exec, directory, layoutChangeText(layout, index, shape, k % shape.endpoints)));
+      changeMs.push(await load(layoutChangeText(layout, index, shape, k % shape.endpoints)));
     }
     return { loadMs, cpuMs, changeMs };
   } finally {
     await rm(directory, { recursive: true });
   }
-}
-
-async function loadText(exec: Exec, directory: string, text: string): Promise<number> {
-  const path = join(directory, "rules.nft");
-  await writeFile(path, text);
-  const startMs = performance.now();
-  await loadFile(exec, path);
-  return performance.now() - startMs;
-}
-
-/** Load a file of nft statements here. @throws {Error} with nft's words when it refuses. */
-export async function loadFile(exec: Exec, path: string): Promise<void> {
-  const { code, stderr } = await exec.run("nft", ["-f", path], { timeoutMs: LOAD_TIMEOUT_MS });
-  if (code !== 0) throw new Error(`nft refused the baseline: ${stderr.slice(0, 500)}`);
 }

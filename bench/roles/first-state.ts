@@ -12,10 +12,10 @@ export interface FirstStateParameters {
 }
 
 /** Time from the last list of an empty cluster to the first change sets of both families at a client that waits, ms each. */
-export async function firstState({ runs }: FirstStateParameters): Promise<readonly number[]> {
+export async function firstState({ runs }: FirstStateParameters): Promise<{ readonly ms: readonly number[] }> {
   const times: number[] = [];
   for (let run = 0; run < runs; run++) times.push(await once());
-  return times;
+  return { ms: times };
 }
 
 async function once(): Promise<number> {

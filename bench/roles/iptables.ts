@@ -2,19 +2,16 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Exec, Store } from "@turnout/core";
-import iptables from "@turnout/backend-iptables";
-import { createExec, createLinuxWorld, createWorld } from "@turnout/host";
+import type { Exec } from "@turnout/core";
+import { createLinuxWorld, createWorld } from "@turnout/host";
 import { cpuTimeMs } from "../cpu-time.ts";
 import type { Harness } from "../line-channel.ts";
 import type { Variant } from "../kube-proxy/tools.ts";
-import { openRole, runRole } from "../role-process.ts";
-import { createBenchLog, createStore, createSubjectOf, createView, fillStore } from "../subject.ts";
-import type { Subject } from "../subject.ts";
-import { sliceObject } from "../workload.ts";
+import { openRole, resultOf, runRole } from "../role-process.ts";
+import { createBenchLog } from "../subject.ts";
 import type { Shape } from "../workload.ts";
-import { firstSync } from "./cold-start.ts";
-import type { ColdStart } from "./cold-start.ts";
+import { changed, firstSync, openFilled, output, PAUSE_MS, STRIDE, whileRunning } from "./backend-run.ts";
+import type { FirstSync, Opened } from "./backend-run.ts";
 
 /** What to measure the iptables backend with. */
 export interface IptablesParameters {
@@ -26,7 +23,7 @@ export interface IptablesParameters {
 
 /** What came of it; times in ms. */
 export interface IptablesRun {
-  readonly cold: Pick<ColdStart, "totalMs" | "cpuMs" | "spentMs" | "objects">;
+  readonly cold: FirstSync;
   /** The same rules given to a bare `iptables-restore` in an empty namespace. */
   readonly reload: Reload;
   /** From the event entering the store to the tool's answer, each after quiet. */
@@ -43,13 +40,9 @@ export interface Reload {
   readonly cpuMs: number;
 }
 
-/** A prime, so that changes hit services all over the place. */
-const STRIDE = 7919;
 /** Changes before those that count, of each kind. */
 const WARM_UP = 10;
-const PAUSE_MS = 5;
 const QUIET_MS = 3_000;
-const TIMEOUT_MS = 3_600_000;
 /** The lock of the legacy variant is the machine's, not the namespace's. */
 const LOCK_SECONDS = "60";
 
@@ -57,26 +50,17 @@ const LOCK_SECONDS = "60";
 export async function iptablesRun({ shape, variant, changes }: IptablesParameters): Promise<IptablesRun> {
   const directory = await mkdtemp(join(tmpdir(), "turnout-bench-"));
   try {
-    const store = createStore();
     const inputs: string[] = [];
-    const subject = await createSubjectOf(createView(store), iptables, {
-      raw: { variant },
-      isShared: true,
-      watchExec: (exec) => recorded(exec, inputs),
-    });
-    await fillStore(store, shape);
-    const cold = await firstSync(subject);
+    const parameters = { backend: "iptables", shape, raw: { variant } } as const;
+    const opened = await openFilled(parameters, { isShared: true, watchExec: (exec) => recorded(exec, inputs) });
+    const cold = await firstSync(opened.subject);
     const rules = join(directory, "rules");
-    await writeFile(rules, (await createExec().run(`iptables-${variant}-save`, [], { timeoutMs: TIMEOUT_MS })).stdout);
+    await writeFile(rules, await output(`iptables-${variant}-save`, []));
     const reload = await runRole<Reload>("iptables-reload", { variant, path: rules });
     await sleep(QUIET_MS);
-    const stop = new AbortController();
-    const running = subject.loop.run(stop.signal);
-    const changed = await change({ store, subject, shape, variant, changes, inputs, directory });
-    stop.abort();
-    await running;
-    await subject.close();
-    return { cold, reload, ...changed };
+    const turns = await whileRunning(opened.subject, () => change(opened, { shape, variant, changes, inputs, directory }));
+    await opened.subject.close();
+    return { cold, reload, ...turns };
   } finally {
     await rm(directory, { recursive: true });
   }
@@ -117,71 +101,52 @@ async function makeCounters(rules: string): Promise<void> {
 }
 
 async function restored(variant: Variant, args: readonly string[], inputs: readonly string[]): Promise<readonly number[]> {
-  const exec = createExec();
   const took: number[] = [];
   for (const input of inputs) {
     const startMs = performance.now();
-    const { code, stderr } = await exec.run(`iptables-${variant}-restore`, args, { input, timeoutMs: TIMEOUT_MS });
+    await output(`iptables-${variant}-restore`, args, input);
     took.push(performance.now() - startMs);
-    if (code !== 0) throw new Error(`iptables-${variant}-restore refused the text: ${stderr.slice(0, 500)}`);
     await sleep(PAUSE_MS);
   }
   return took;
 }
 
-interface Changing {
-  readonly store: Store;
-  readonly subject: Subject;
-  readonly shape: Shape;
-  readonly variant: Variant;
-  readonly changes: number;
+interface Changing extends IptablesParameters {
   /** What the backend gave to the tool, as it grows. */
   readonly inputs: string[];
   readonly directory: string;
 }
 
-async function change(setting: Changing): Promise<Pick<IptablesRun, "changeMs" | "bareMs" | "lines">> {
+async function change(opened: Opened, setting: Changing): Promise<Pick<IptablesRun, "changeMs" | "bareMs" | "lines">> {
   const { shape, variant, changes, inputs, directory } = setting;
   const path = join(directory, "texts");
   const bare = openRole("iptables-bare", { variant, path }, { namespace: "same" });
+  const giveTexts = async (texts: readonly string[]): Promise<void> => {
+    await writeFile(path, JSON.stringify(texts));
+    bare.go();
+  };
   try {
     await bare.phase("ready");
     const changeMs: number[] = [];
-    const isWarm: boolean[] = [];
     let lines = 0;
     for (let turn = 0; turn * 2 < WARM_UP + changes; turn++) {
       inputs.length = 0;
-      const index = (turn * STRIDE) % shape.services;
       // Taken away and brought back: after a turn everything is as it was, and the tool can make the same two changes.
       for (const missing of [turn % shape.endpoints, undefined]) {
-        changeMs.push(await make(setting, index, missing));
-        isWarm.push(changeMs.length > WARM_UP);
+        changeMs.push(await changed(opened, shape, (turn * STRIDE) % shape.services, missing));
         await sleep(PAUSE_MS);
       }
       if (inputs.length !== 2) throw new Error(`two changes were ${inputs.length} runs of the tool`);
       lines = Math.max(lines, ...inputs.map((text) => text.trimEnd().split("\n").length));
-      await writeFile(path, JSON.stringify(inputs));
-      bare.go();
+      await giveTexts(inputs);
       await bare.phase("ready");
     }
-    await writeFile(path, "[]");
-    bare.go();
-    const message = await bare.next();
-    const bareMs = message.kind === "result" ? (message.value as readonly number[]) : [];
-    const warm = (samples: readonly number[]): readonly number[] => samples.filter((_, index) => isWarm[index] === true);
-    return { changeMs: warm(changeMs), bareMs: warm(bareMs), lines };
+    await giveTexts([]);
+    const bareMs = await resultOf<readonly number[]>(bare);
+    return { changeMs: changeMs.slice(WARM_UP), bareMs: bareMs.slice(WARM_UP), lines };
   } finally {
     bare.kill();
   }
-}
-
-async function make({ store, subject, shape }: Changing, index: number, missing: number | undefined): Promise<number> {
-  const slice = sliceObject(index, shape, missing === undefined ? {} : { missing });
-  const done = subject.nextSync();
-  const startMs = performance.now();
-  store.upsert("EndpointSlice", slice);
-  await done;
-  return performance.now() - startMs;
 }
 
 /** Keep what is given to the tool. */

@@ -29,35 +29,29 @@ export interface SlowReaderCount {
   readonly retainedBytes: number;
 }
 
-/** What to play. */
+/** What to run: a trace, or so many updates while a reader is busy. */
 export interface TracesParameters {
   readonly shape: Shape;
-  /** Events between two looks of the watcher, one run each. */
-  readonly eventsPerLook: readonly number[];
-  /** Updates while a reader is busy, one run each. */
-  readonly updates: readonly number[];
+  readonly trace?: string;
+  readonly updates?: number;
 }
 
-/** What came of everything. */
-export interface TracesReport {
-  /** By trace, then by events per look. */
-  readonly traces: readonly (readonly TraceCount[])[];
-  readonly slow: readonly SlowReaderCount[];
-}
+/** What came of it, for a table. */
+export type TracesReport =
+  (TraceCount & { readonly mergedChangeSets: number; readonly eventUs: number }) | (SlowReaderCount & { readonly events: number });
 
+/** The second look at a trace is after so many events, as a busy second has; the first after each, which merges nothing. */
+const MERGED = 100;
 const NAMESPACE = "bench";
 
-/** Play every trace to a watcher of a node-state server's view in this process. */
-export async function traces({ shape, eventsPerLook, updates }: TracesParameters): Promise<TracesReport> {
-  const counts: (readonly TraceCount[])[] = [];
-  for (const trace of TRACES) {
-    const each: TraceCount[] = [];
-    for (const events of eventsPerLook) each.push(await runTrace(trace, shape, events));
-    counts.push(each);
-  }
-  const slow: SlowReaderCount[] = [];
-  for (const each of updates) slow.push(await slowReader(shape, each));
-  return { traces: counts, slow };
+/** Play a trace to a watcher of a node-state server's view in this process, or update it while it is busy. */
+export async function traces({ shape, trace: name, updates }: TracesParameters): Promise<TracesReport> {
+  if (updates !== undefined) return { ...(await slowReader(shape, updates)), events: updates };
+  const trace = TRACES.find((one) => one.name === name);
+  if (trace === undefined) throw new Error(`there is no trace "${String(name)}"`);
+  const each = await runTrace(trace, shape, 1);
+  const { changeSets: mergedChangeSets } = await runTrace(trace, shape, MERGED);
+  return { ...each, mergedChangeSets, eventUs: (each.cpuMs / each.events) * 1000 };
 }
 
 /** Play one trace; the watcher looks after each `eventsPerLook` events. */

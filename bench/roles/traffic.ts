@@ -79,7 +79,7 @@ export async function trafficClient(parameters: TrafficParameters, harness: Harn
   );
   const connectMs: Record<string, number[]> = {};
   const turn = (): Promise<void> => harness.reached("turn");
-  const spentUs = cpuClock([serverPid, ...softirqThreads()]);
+  const spentUs = cpuClock(measures.length === 0 ? [] : [serverPid, ...softirqThreads()]);
   for (let round = 0; round <= rounds; round++) {
     const isKept = round > 0;
     for (const [name, times] of await timeConnects(targets, connects, turn)) if (isKept) (connectMs[name] ??= []).push(...times);

@@ -3,63 +3,105 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { openRole, TURNOUT } from "../role-process.ts";
-import { answering, pings, SERVER_PORT, throughput, visits } from "./userspace-ends.ts";
+import { CONVERSATIONS, visit, visiting } from "../traffic-conversations.ts";
+import type { Conversation, Talk, TrafficPlace } from "../traffic-conversations.ts";
+import { TARGET_PORTS } from "../traffic-workload.ts";
 
 /** What carries bytes from the client to the server; `direct`: nobody. */
 export type Carrier = "direct" | "turnout" | "socat" | "nginx";
 
 /** Who is measured, and how long. */
 export interface UserspaceParameters {
-  readonly carriers: readonly Carrier[];
+  readonly carrier: Carrier;
   readonly forMs: number;
   readonly pings: number;
 }
 
 /** What one carrier did. */
 export interface UserspaceMetrics {
-  readonly carrier: Carrier;
   readonly oneMBps: number;
   readonly manyMBps: number;
   readonly visitsPerSecond: number;
-  /** Round trips of 64 bytes, ms. */
+  /** Round trips of a byte, ms. */
   readonly pings: readonly number[];
-  /** Resident memory of its processes afterwards, bytes; 0 for nobody. */
-  readonly rss: number;
+  /** Resident memory of its processes afterwards, bytes; absent for nobody. */
+  readonly rss?: number;
 }
 
 const MANY = 16;
+/** Questions before those that count. */
+const WARM_UP = 200;
+const SERVER_PORT = TARGET_PORTS.tcp;
 const PORTS: Readonly<Record<Carrier, number>> = { direct: SERVER_PORT, turnout: 9_001, socat: 9_002, nginx: 9_003 };
 
-/** Measure each carrier in turn, in this process's own namespace: client here, server and carrier in processes of their own. */
-export async function userspace({ carriers, forMs, pings: count }: UserspaceParameters): Promise<readonly UserspaceMetrics[]> {
+/** Measure a carrier in this process's own namespace: client here, server and carrier in processes of their own. */
+export async function userspace({ carrier, forMs, pings }: UserspaceParameters): Promise<UserspaceMetrics> {
   spawnSync("ip", ["link", "set", "lo", "up"]);
   const folder = await mkdtemp(join(tmpdir(), "turnout-bench-"));
-  const server = openRole("userspace-server", {}, { namespace: "same" });
-  const numbers: UserspaceMetrics[] = [];
+  const server = openRole("traffic-server", {}, { namespace: "same" });
+  let running: RunningCarrier | undefined;
   try {
-    await server.phase("listening");
-    for (const carrier of carriers) {
-      const running = carrier === "direct" ? undefined : await start(carrier, folder);
-      const port = PORTS[carrier];
-      try {
-        await answering(port);
-        numbers.push({
-          carrier,
-          oneMBps: await throughput(port, 1, forMs),
-          manyMBps: await throughput(port, MANY, forMs),
-          visitsPerSecond: await visits(port, forMs),
-          pings: await pings(port, count),
-          rss: running === undefined ? 0 : residentBytes(running.pid),
-        });
-      } finally {
-        await running?.end();
-      }
-    }
-    return numbers;
+    const talk = {
+      places: [{ address: "127.0.0.1", tcp: PORTS[carrier], udp: PORTS[carrier] }],
+      serverPid: await server.phase("listening"),
+    };
+    running = carrier === "direct" ? undefined : await start(carrier, folder);
+    await answering(talk.places[0]);
+    const rate = async (open: Conversations, count: number): Promise<number> => await perSecond(await opened(open, talk, count), forMs);
+    return {
+      oneMBps: (await rate(CONVERSATIONS.bulk, 1)) / 1e6,
+      manyMBps: (await rate(CONVERSATIONS.bulk, MANY)) / 1e6,
+      visitsPerSecond: await rate((all) => Promise.resolve(visiting(all)), 1),
+      pings: await roundTrips(await CONVERSATIONS.requests(talk), pings),
+      ...(running === undefined ? {} : { rss: residentBytes(running.pid) }),
+    };
   } finally {
+    await running?.end();
     server.kill();
     await rm(folder, { recursive: true, force: true });
+  }
+}
+
+type Conversations = (talk: Talk) => Promise<Conversation>;
+
+function opened(open: Conversations, talk: Talk, count: number): Promise<readonly Conversation[]> {
+  return Promise.all(Array.from({ length: count }, () => open(talk)));
+}
+
+/** Have conversations go on for a while; what all of them came to in a second. */
+async function perSecond(all: readonly Conversation[], forMs: number): Promise<number> {
+  const startMs = performance.now();
+  await Promise.all(all.map((one) => one.work(() => performance.now() - startMs >= forMs)));
+  const sum = all.reduce((total, one) => total + one.count(), 0);
+  const tookMs = performance.now() - startMs;
+  for (const one of all) one.end();
+  return (sum * 1000) / tookMs;
+}
+
+/** What single questions take, ms each, after some that warm up. */
+async function roundTrips(asking: Conversation, count: number): Promise<readonly number[]> {
+  const samples: number[] = [];
+  for (let k = -WARM_UP; k < count; k++) {
+    const [startMs, before] = [performance.now(), asking.count()];
+    await asking.work(() => asking.count() > before);
+    if (k >= 0) samples.push(performance.now() - startMs);
+  }
+  asking.end();
+  return samples;
+}
+
+/** Wait until somebody listens and passes a byte on. @throws {Error} when nobody does within ten seconds. */
+async function answering(place: TrafficPlace | undefined): Promise<void> {
+  if (place === undefined) throw new Error("there is no place to ask");
+  for (const untilMs = performance.now() + 10_000; ; await sleep(50)) {
+    try {
+      await visit(place);
+      return;
+    } catch (error) {
+      if (performance.now() > untilMs) throw error;
+    }
   }
 }
 
