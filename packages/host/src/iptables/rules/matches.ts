@@ -68,11 +68,17 @@ function portMatch(protocol: string, ...more: readonly OptionSpec[]): MatchKind 
 
 const ADDRESS_TYPES = "UNSPEC,UNICAST,LOCAL,BROADCAST,ANYCAST,MULTICAST,BLACKHOLE,UNREACHABLE,PROHIBIT,THROW,NAT,XRESOLVE".split(",");
 
-/** What is told without asking for a route. */
-function addressType(address: string, family: IPFamily): string {
-  if (address === "255.255.255.255") return "BROADCAST";
+/** What can be told without a route; other types can't be judged. */
+const SURE_TYPES: ReadonlySet<string> = new Set(["LOCAL", "UNICAST", "MULTICAST"]);
+
+/** Whether an address is of one of these types, or in IPv6 of all. @source linux net/netfilter/xt_addrtype.c match_type6 */
+function isOfTypes(address: string, family: IPFamily, isLocal: boolean, types: readonly string[]): boolean | undefined {
   const isMulticast = family === "IPv6" ? address.startsWith("ff") : /^(?:22[4-9]|23\d)\./.test(address);
-  return isMulticast ? "MULTICAST" : "UNICAST";
+  const isType: Readonly<Record<string, boolean>> = { LOCAL: isLocal, MULTICAST: isMulticast, UNICAST: !isMulticast };
+  const answers = types.map((type) => isType[type]);
+  if (family === "IPv6") return answers.includes(false) ? false : answers.includes(undefined) ? undefined : true;
+  const is = isLocal ? "LOCAL" : address === "255.255.255.255" ? "BROADCAST" : isMulticast ? "MULTICAST" : "UNICAST";
+  return types.includes(is) || (is === "UNICAST" && types.some((type) => !SURE_TYPES.has(type)) ? undefined : false);
 }
 
 const typed = (name: string, of: "source" | "destination"): OptionSpec => ({
@@ -81,9 +87,8 @@ const typed = (name: string, of: "source" | "destination"): OptionSpec => ({
   read(text) {
     const types = readWords(text, ADDRESS_TYPES);
     const test: Test = ({ [of]: address, family, isLocal }) => {
-      const local = address === undefined ? undefined : isLocal(address);
-      if (local === undefined || address === undefined) return undefined;
-      return types.includes(local ? "LOCAL" : addressType(address, family));
+      const isOwn = address === undefined ? undefined : isLocal(address);
+      return isOwn === undefined || address === undefined ? undefined : isOfTypes(address, family, isOwn, types);
     };
     return { text: types.join(","), test };
   },
