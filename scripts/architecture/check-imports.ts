@@ -20,6 +20,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   server: ["core", "client"],
   kpng: ["core", "client", "server"],
   host: ["core"],
+  explain: ["core", "host"],
   lab: ["core", "host"],
   backend: ["core", "client", "host"],
   scripts: [],
@@ -47,6 +48,7 @@ function siblingProblem(file: SourceFile, target: string): string | undefined {
     return file.isTest || ["e2e", "bench", "site"].includes(layer)
       ? undefined
       : "only tests and what is never published import @turnout/house";
+  if (target === "explain" && layer !== "cli") return "only cli imports @turnout/explain";
   // The emulator is what the server's tests list and watch.
   if ((layer === "server" || layer === "kpng") && target === "lab" && file.isTest) return undefined;
   // The kit examines what tests and fake hosts hand it, and `turnout conformance` plays it.

@@ -1,4 +1,5 @@
 import { parseModule, probeModule, ProxyError, withWorldOf, type BackendModule, type Plain, type World } from "@turnout/core";
+import type { RulePlaces } from "@turnout/explain";
 import type { OptionKinds, Rights } from "@turnout/core/backend";
 import type { CreateFakeHost } from "@turnout/conformance";
 import { findRules, reasonsOf } from "./found-backend.ts";
@@ -188,9 +189,6 @@ export async function declaredOptions(spec: string, workingDirectory: string): P
   const all = await Promise.all(KNOWN_BACKENDS.map(({ name }) => loadBackend(name, workingDirectory)));
   return { options: Object.assign({}, ...all.map(({ options }) => options)) as OptionKinds };
 }
-
-/** Where a backend's rules are. */
-export type RulePlaces = Readonly<Required<Record<"hasKubeChains" | "servesAtInput" | "answersItself" | "translatesAtDevices", boolean>>>;
 
 /** Tell where a backend's rules are; of one that doesn't come with turnout nobody knows. */
 export function rulePlaces(name: string): RulePlaces {

@@ -159,7 +159,7 @@ export function lateError(
 /** The process ids of Turnouts here that somebody stopped; none where /proc does not show them. */
 async function stoppedProxies(): Promise<readonly number[]> {
   // What looks at a host is large, and a proxy that answers has no use for it.
-  const { hostSurveyFiles, turnoutProcesses } = await import("@turnout/host/survey");
+  const { hostSurveyFiles, turnoutProcesses } = await import("@turnout/explain");
   return (await turnoutProcesses(hostSurveyFiles)).filter(({ isStopped }) => isStopped).map(({ pid }) => pid);
 }
 

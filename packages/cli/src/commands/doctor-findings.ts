@@ -1,5 +1,5 @@
 import type { ProxyStatus } from "@turnout/client/daemon";
-import type { Finding, HostSurvey } from "@turnout/host/survey";
+import type { Finding, HostSurvey } from "@turnout/explain";
 import type { FoundRules } from "../found-backend.ts";
 import type { BackendHealth } from "../probe-backend.ts";
 

@@ -1,4 +1,4 @@
-import type { HostSurvey } from "@turnout/host/survey";
+import type { HostSurvey } from "@turnout/explain";
 import { expect, test } from "vitest";
 import type { FoundRules } from "../found-backend.ts";
 import { backendWarnings, noneHere, noneServes, severalActive } from "./doctor-findings.ts";

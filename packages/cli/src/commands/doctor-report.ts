@@ -1,4 +1,4 @@
-import type { Finding, HostSurvey, Writer } from "@turnout/host/survey";
+import type { Finding, HostSurvey, Writer } from "@turnout/explain";
 import type { FoundRules } from "../found-backend.ts";
 import type { BackendHealth } from "../probe-backend.ts";
 

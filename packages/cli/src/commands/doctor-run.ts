@@ -1,6 +1,6 @@
 import { optionsFromFlags } from "@turnout/client/daemon";
 import { createLinuxWorld } from "@turnout/host";
-import { bySeverity, diagnose, surveyHost, type Finding, type HostSurvey, type KnownProxy } from "@turnout/host/survey";
+import { bySeverity, diagnose, surveyHost, type Finding, type HostSurvey, type KnownProxy } from "@turnout/explain";
 import { ProxyError, type World } from "@turnout/core";
 import type { Environment } from "../environment.ts";
 import { findRules, type FoundRules } from "../found-backend.ts";

@@ -1,7 +1,7 @@
 import { eligibilityOf } from "@turnout/client";
 import type { ProxyStatus } from "@turnout/client/daemon";
 import type { ProxyError } from "@turnout/core";
-import type { Finding, Writer } from "@turnout/host/survey";
+import type { Finding, Writer } from "@turnout/explain";
 
 /** What answered where the proxy of this host should. */
 export interface RunningAnswer {

@@ -1,7 +1,7 @@
 import { runConfig, type ProxyStatus } from "@turnout/client/daemon";
 import { parseQuestion, ProxyError, serviceNamed, withSurvey, type Answer, type Cause, type ParsedQuestion } from "@turnout/core";
+import { externalTables, hostSurveyFiles, locatePacket, probeEndpoints, surveyPacket, turnoutProcesses, withProbe } from "@turnout/explain";
 import { createLinuxWorld, readHostAddresses } from "@turnout/host";
-import { hostSurveyFiles, turnoutProcesses } from "@turnout/host/survey";
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { NodeStateSource } from "@turnout/server/node-state";
@@ -9,10 +9,7 @@ import { apiTls, configFor, quietLogFor, timeoutMs, type CommonOptions } from ".
 import { chooseBackend, rulePlaces } from "../registry.ts";
 import { askProxy, type RunningProxyOptions } from "../running-proxy.ts";
 import { standaloneCommand, type AskedWords } from "../why/standalone-command.ts";
-import { externalTables, surveyHost } from "../why/host-survey.ts";
-import { probeEndpoints, withProbe } from "../why/probe.ts";
 import { demandSource, withProxyFlags } from "../why/proxy-flags.ts";
-import { locatePacket } from "../why/locate-packet.ts";
 import { notRunning } from "../why/not-running.ts";
 import { answerStandalone } from "../why/standalone.ts";
 
@@ -84,7 +81,7 @@ async function answerOfProxy(options: WhyOptions, question: ParsedQuestion, env:
     if (answer.causes[0]?.id === "families_differ") return answer;
     const { masqueradeBit, podCIDRs } = answer;
     const node = { hostAddresses, masqueradeBit, podCIDRs, ...rulePlaces(answer.backend) };
-    return withSurvey(answer, await surveyHost({ ...linux, external }, packet, answer.fate, node, signal));
+    return withSurvey(answer, await surveyPacket({ ...linux, external }, packet, answer.fate, node, signal));
   } finally {
     done.abort();
     linux.close();

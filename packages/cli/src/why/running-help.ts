@@ -1,12 +1,10 @@
 import type { RunConfig, WhyHelp } from "@turnout/client/daemon";
 import { knownObjects, type HiddenService, type World } from "@turnout/core";
-import { createLinuxWorld, readHostAddresses } from "@turnout/host";
-import type { HostAddresses, LinuxWorld } from "@turnout/host";
+import { lookAtHost } from "@turnout/explain/why-help";
 import { hiddenServices, parseSourceSpec } from "@turnout/server";
 import type { Environment } from "../environment.ts";
 import type { NodeStateSource } from "@turnout/server/node-state";
 import { rulePlaces } from "../registry.ts";
-import type { RulePlaces } from "../registry.ts";
 
 /** What packets are explained with besides rows. */
 export interface HelpParts {
@@ -26,41 +24,6 @@ export function whyHelp(parts: HelpParts): WhyHelp {
   return {
     ...(isOfObjects ? { objects: knownObjects(state.store), hidden: (signal: AbortSignal) => hiddenFrom(parts, signal) } : {}),
     ...(env.platform === "linux" ? lookAtHost(world, rulePlaces(backend)) : {}),
-  };
-}
-
-/** Devices of backends, on which are the addresses of Services and none of the host's own. */
-const ADDRESSES_OF_SERVICES: readonly string[] = ["kube-ipvs0", "turnout0"];
-
-/** Read the addresses of this host, without those of Services. */
-export async function ownAddresses({ netlink }: Pick<LinuxWorld, "netlink">): Promise<HostAddresses> {
-  return await readHostAddresses((family) => netlink.addresses(family), ...ADDRESSES_OF_SERVICES);
-}
-
-function lookAtHost(world: World, places: RulePlaces): Pick<WhyHelp, "addresses" | "locate" | "survey"> {
-  return {
-    async addresses(family) {
-      const linux = createLinuxWorld(world);
-      try {
-        return (await ownAddresses(linux))[family];
-      } finally {
-        linux.close();
-      }
-    },
-    // Loaded when the first packet is asked about: most proxies are never asked.
-    async locate(question, hostAddresses, signal) {
-      const { locatePacket } = await import("./locate-packet.ts");
-      return await locatePacket(question, undefined, hostAddresses, world.exec, signal);
-    },
-    async survey(packet, fate, host, signal) {
-      const { surveyHost } = await import("./host-survey.ts");
-      const linux = createLinuxWorld(world);
-      try {
-        return await surveyHost(linux, packet, fate, { ...host, ...places }, signal);
-      } finally {
-        linux.close();
-      }
-    },
   };
 }
 

@@ -20,14 +20,14 @@ import {
   type ServicePort,
   type World,
 } from "@turnout/core";
+import { locatePacket, surveyPacket } from "@turnout/explain";
 import { createLinuxWorld } from "@turnout/host";
 import { parseSourceSpec } from "@turnout/server";
 import type { Environment } from "../environment.ts";
 import type { NodeStateSource } from "@turnout/server/node-state";
 import { rulePlaces } from "../registry.ts";
-import { surveyHost } from "./host-survey.ts";
-import { hiddenFrom, ownAddresses } from "./running-help.ts";
-import { locatePacket } from "./locate-packet.ts";
+import { ownAddresses } from "@turnout/explain/why-help";
+import { hiddenFrom } from "./running-help.ts";
 
 /** What it takes to answer without a running proxy. */
 export interface StandaloneParts {
@@ -136,7 +136,13 @@ async function explain(parts: StandaloneParts, state: NodeStateSource, issues: I
             ...(isOfProxy === undefined ? {} : { isOfProxy }),
             ...(module.residence === "process" ? { isInOtherProcess: true as const } : {}),
             survey: (fate, stop) =>
-              surveyHost(linux, packet, fate, { hostAddresses, masqueradeBit, podCIDRs: node.podCIDRs, ...rulePlaces(module.name) }, stop),
+              surveyPacket(
+                linux,
+                packet,
+                fate,
+                { hostAddresses, masqueradeBit, podCIDRs: node.podCIDRs, ...rulePlaces(module.name) },
+                stop,
+              ),
           },
           signal,
         );

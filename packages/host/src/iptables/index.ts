@@ -16,3 +16,6 @@ export { chooseIptables, findIptables, iptablesName, loadLegacyModules } from ".
 export type { InstalledIptables, IptablesChoice, IptablesProgram, IptablesVariant } from "./tools.ts";
 export { unseenVariants } from "./unseen.ts";
 export type { KernelTables } from "./unseen.ts";
+export { listChains } from "./chain-listing.ts";
+export { readIptablesTable } from "./rules/listed-rules.ts";
+export { mayBeChain } from "./rules/targets.ts";

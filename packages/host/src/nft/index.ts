@@ -10,3 +10,4 @@ export type { ListedChain, Listing } from "./listing.ts";
 export { NftSession } from "./nft-session.ts";
 export { Patience } from "./patience.ts";
 export type { PatienceOptions } from "./patience.ts";
+export { calledAt, DSTNAT, inOrder, SRCNAT } from "./hook-order.ts";

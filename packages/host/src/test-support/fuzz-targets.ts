@@ -24,9 +24,8 @@ import { NftEventReader, parseGeneration } from "../netlink/nft-events.ts";
 import { watch } from "../netlink/watch.ts";
 import { readingListing, readListing } from "../nft/listing.ts";
 import { parseCapabilities } from "../rights/linux-capabilities.ts";
-import { readRoute } from "../survey/route.ts";
 import { readIptablesTable } from "../iptables/rules/listed-rules.ts";
-import { readNftTable } from "../survey/rules/nft-rules.ts";
+import { readNftTable } from "../rules/nft-rules.ts";
 import { evaluateChain } from "../rules/evaluate.ts";
 import type { ExternalTable, HookedPacket } from "../rules/rule.ts";
 import { verdictOf } from "../rules/verdict.ts";
@@ -176,7 +175,6 @@ export const FUZZ_TARGETS: readonly FuzzTarget[] = [
     run: text((listed) => judge(readingListing(() => readNftTable("inet", "fw", JSON.parse(listed))))),
   },
   { name: "external-iptables-rules", form: "text", run: text((listed) => judge(readIptablesTable("iptables", "filter", listed))) },
-  { name: "ip-route", form: "json", run: text((stdout) => readRoute(0, stdout, "")) },
   { name: "proc-status", form: "text", run: text(parseCapabilities) },
   { name: "mountinfo", form: "text", run: text(parseMounts) },
   { name: "verifier-log", form: "text", run: text(complaintOf) },

@@ -1,0 +1,71 @@
+import { describe, expect, it } from "vitest";
+import { readChain, readTables, targetOf } from "./listed-iptables.ts";
+import { readRules, targetsOf } from "./listed-nft.ts";
+import { virtualServersIn } from "../readings/survey.ts";
+
+describe("what the tools print", () => {
+  it("iptables-save, table by table, without the rules of a service proxy's own chains", () => {
+    const text = `# Generated
+*nat
+:PREROUTING ACCEPT [0:0]
+:KUBE-SERVICES - [0:0]
+:KUBE-SEP-AAAAAAAAAAAAAAAA - [0:0]
+-A PREROUTING -j KUBE-SERVICES
+-A KUBE-SERVICES -d 10.96.0.1/32 -j KUBE-SEP-AAAAAAAAAAAAAAAA
+-A KUBE-SEP-AAAAAAAAAAAAAAAA -j DNAT --to-destination 10.0.0.1:80
+COMMIT
+*filter
+:FORWARD DROP [3:180]
+-A FORWARD
+COMMIT
+`;
+    expect(Object.fromEntries(Array.from(readTables(text), ([table, chains]) => [table, Object.fromEntries(chains)]))).toEqual({
+      nat: {
+        PREROUTING: { policy: "ACCEPT", rules: ["-j KUBE-SERVICES"] },
+        "KUBE-SERVICES": { policy: "-", rules: [] },
+        "KUBE-SEP-AAAAAAAAAAAAAAAA": { policy: "-", rules: [] },
+      },
+      filter: { FORWARD: { policy: "DROP", rules: [""] } },
+    });
+  });
+
+  it("iptables -S of a chain", () => {
+    expect(readChain("-P FORWARD DROP\n-A FORWARD -j DOCKER-USER\n-A FORWARD\n")).toEqual({
+      policy: "DROP",
+      rules: ["-j DOCKER-USER", ""],
+    });
+    expect(readChain("-N DOCKER-USER\n")).toEqual({ policy: "-", rules: [] });
+  });
+
+  it.each([
+    ["-d 10.0.0.1/32 -j ACCEPT", "ACCEPT"],
+    ["-g OTHER", "OTHER"],
+    ['-m comment --comment "a -j b" -j MINE', "MINE"],
+    ["-p tcp", undefined],
+  ])("a rule of iptables leads on: %s", (rule, target) => {
+    expect(targetOf(rule)).toBe(target);
+  });
+
+  it("nft -j list table", () => {
+    const chain = (name: string): unknown => ({ chain: { family: "inet", table: "t", name, handle: 1 } });
+    const expr = [{ match: {} }, { jump: { target: "b" } }];
+    const rule = { rule: { family: "inet", table: "t", chain: "a", handle: 4, comment: "c", expr } };
+    const shown = 'table inet t { # handle 1\n\tchain a { # handle 1\n\t\tiifname "up0" jump b comment "c" # handle 4\n\t}\n}\n';
+    expect([...readRules(JSON.stringify({ nftables: [chain("a"), chain("b"), rule] }), shown)]).toEqual([
+      ["inet t a", [{ handle: 4, comment: "c", expr, text: 'iifname "up0" jump b comment "c"' }]],
+      ["inet t b", []],
+    ]);
+  });
+
+  it("a rule of nft leads on to chains, by its verdict and by those of its map", () => {
+    const map = { vmap: { key: 1, data: { set: [[80, { goto: { target: "c" } }]] } } };
+    expect(targetsOf({ expr: [{ jump: { target: "b" } }, map, null, "accept", { accept: null }] })).toEqual(["b", "c"]);
+  });
+
+  it("/proc/net/ip_vs", () => {
+    const head = "IP Virtual Server version 1.2.1 (size=4096)\nProt LocalAddress:Port Scheduler Flags\n  -> RemoteAddress:Port\n";
+    expect(virtualServersIn(undefined)).toBeUndefined();
+    expect(virtualServersIn(head)).toBeUndefined();
+    expect(virtualServersIn(`${head}TCP  0A600001:01BB rr\n  -> 0A000001:1F90 Masq 1 0 0\nUDP  0A60000A:0035 rr\n`)).toBe(2);
+  });
+});
