@@ -1,3 +1,4 @@
+import { nftStatementText } from "@turnout/host/nft-statement";
 import { ProxyError } from "@turnout/core/backend";
 import { installHint, nftVersion } from "@turnout/host";
 import type { BpfFeature, BpfProbe } from "@turnout/host/bpf";
@@ -41,7 +42,11 @@ export async function probeKernel(world: Pick<EbpfWorld, "exec" | "probeBpf">, s
   const isTried = probe.missing.has("conntrack") && !probe.missing.has("btf") && nft !== undefined;
   if (!isTried) return { probe, nft };
   // For a table that is only checked the kernel loads its modules, too: nf_tables, nf_conntrack, nf_nat.
-  await world.exec.run("nft", ["--check", "-f", "-"], { input: `${renderNftTable().join("\n")}\n`, timeoutMs: CHECK_MS, signal });
+  await world.exec.run("nft", ["--check", "-f", "-"], {
+    input: `${renderNftTable().map(nftStatementText).join("\n")}\n`,
+    timeoutMs: CHECK_MS,
+    signal,
+  });
   return { probe: await world.probeBpf(), nft };
 }
 

@@ -1,3 +1,4 @@
+import { nftStatementText } from "@turnout/host/nft-statement";
 import { spawn, spawnSync } from "node:child_process";
 import { readlinkSync } from "node:fs";
 import { FAMILIES, familyOf } from "@turnout/core";
@@ -57,7 +58,7 @@ class KernelHost implements FakeHost {
     const tables = nftTableIn(`/proc/${this.#holder.pid}/ns/net`);
     this.world = { exec: this.#execInside(), clock: this.#clock, netlink: { ...this.#netlink, ...tables }, log: quiet };
     while (networkOf(this.#holder.pid) === networkOf(process.pid)) runNow("sleep", ["0.001"]);
-    this.#nft(["-f", "-"], `${EXTERNAL_RULESET}\n`);
+    this.#nft(["-f", "-"], `${EXTERNAL_RULESET.map(nftStatementText).join("\n")}\n`);
   }
 
   close(): void {
@@ -168,12 +169,14 @@ describe("R-58 random histories on a real kernel", needs("root", "netns", "nft>=
   ] as const)("can have a change fail $when it is done", async ({ when, isDone }) => {
     const host = createHost();
     const { signal } = new AbortController();
+    const table = { family: "ip", name: "turnout" } as const;
+    const chainNamed = (name: string) => ({ chain: { family: "ip", table: "turnout", name } }) as const;
     const session = new NftSession({ ...host.world, own: new OwnCommits(), table: "ip turnout" }, "nft");
-    await session.commit(["add table ip turnout"], signal);
+    await session.commit([{ add: { table } }], signal);
     const [before, external] = [host.own(), host.external()];
     host.setFault({ when, afterChanges: 1 });
-    await session.commit(["add chain ip turnout layout-0"], signal);
-    await expect(session.commit(["add chain ip turnout layout-4"], signal)).rejects.toMatchObject({
+    await session.commit([{ add: chainNamed("layout-0") }], signal);
+    await expect(session.commit([{ add: chainNamed("layout-4") }], signal)).rejects.toMatchObject({
       name: "ProxyError",
       code: "tool_failed",
     });
@@ -184,7 +187,7 @@ describe("R-58 random histories on a real kernel", needs("root", "netns", "nft>=
         .slice(0, -before.length)
         .map((line) => line.split(" ")[3]),
     ).toEqual(chains);
-    await session.commit(["delete table ip turnout"], signal);
+    await session.commit([{ delete: { table } }], signal);
     expect(host.own()).toEqual([]);
     expect(host.external()).toEqual(external);
     expect(external.length).toBeGreaterThan(10);

@@ -10,6 +10,7 @@ import { needs } from "@turnout/house/needs";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { elementText, NftSession, readListing } from "@turnout/host/nft";
+import type { NftStatement } from "@turnout/host/nft-statement";
 import { nftModule } from "./module.ts";
 import { rememberedEndpoint } from "./observe.ts";
 import type { NftObject } from "./objects.ts";
@@ -271,8 +272,8 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
     const session = new NftSession({ ...world, exec: { ...world.exec, open: noted }, own: new OwnCommits(), table: "ip turnout" }, "nft");
     session.start();
     process.kill(pids[0] ?? 0, "SIGSTOP");
-    await expect(session.commit(["add table ip hung"], signal)).rejects.toMatchObject({ code: "timed_out" });
-    await session.commit(["add table ip other"], signal);
+    await expect(session.commit([{ add: { table: { family: "ip", name: "hung" } } }], signal)).rejects.toMatchObject({ code: "timed_out" });
+    await session.commit([{ add: { table: { family: "ip", name: "other" } } }], signal);
     expect(pids).toHaveLength(2);
     expect(await nft("list", "tables")).toBe("table ip other\n");
     session.close();
@@ -300,8 +301,16 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
     proxy.want(SHOWCASE);
     await proxy.sync();
     const before = await kernelState(backends.IPv4);
+    const write = (verb: "delete", key: string): NftStatement => ({
+      verb,
+      family: "ip",
+      table: "turnout",
+      set: "cluster-ips",
+      parts: ["address"],
+      elements: [{ key, value: "", comment: "" }],
+    });
     const bad = {
-      statements: ["delete element ip turnout cluster-ips { 10.96.0.1 }", "add element ip turnout cluster-ips { nonsense }"],
+      statements: [write("delete", "10.96.0.1"), write("delete", "192.0.2.99")],
       forgets: [],
       emptied: [],
       deleted: [],

@@ -10,7 +10,7 @@ test.each<readonly [name: string, tables: readonly string[], isInUse: boolean, e
   ["names that only begin like one", ["turnout2", "kube-proxy-old", "my-turnout"], false, []],
 ])("%s", async (_name, tables, isInUse, expected) => {
   const host = createFakeHost();
-  for (const table of tables) host.nft(`add table ip ${table}\n`);
+  for (const table of tables) host.nft({ add: { table: { family: "ip", name: table } } });
   // What nft itself lists costs what there is of chains, whoever's.
   const exec = { ...host.world.exec, run: () => Promise.reject(new Error("nft is not asked")) };
   const { signal } = new AbortController();
@@ -21,7 +21,7 @@ test.each<readonly [name: string, tables: readonly string[], isInUse: boolean, e
 test("what somebody does after kube-proxy's table was removed is told, also the first time", async () => {
   const host = createFakeHost();
   const stop = new AbortController();
-  host.nft("add table ip kube-proxy\n");
+  host.nft({ add: { table: { family: "ip", name: "kube-proxy" } } });
   const dataplane = await nftModule.open(nftModule.parseOptions({}), host.world, stop.signal);
   const backend = dataplane.family("IPv4");
   const put = backend.skeleton({ node: stateOf([], "IPv4").node, host: FACTS }).map((after) => ({ after }));
@@ -35,7 +35,7 @@ test("what somebody does after kube-proxy's table was removed is told, also the 
   for (const { remove } of (await backend.leftovers?.(true, stop.signal)) ?? []) await remove(stop.signal);
   await host.advance(1_000);
   expect(reported).toEqual([]);
-  expect(host.nft("flush chain ip turnout nat-prerouting\n")).toMatchObject({ isDone: true });
+  expect(host.nft({ flush: { chain: { family: "ip", table: "turnout", name: "nat-prerouting" } } })).toMatchObject({ isDone: true });
   await host.advance(1_000);
   expect(reported).toHaveLength(1);
   stop.abort();

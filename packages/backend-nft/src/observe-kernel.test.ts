@@ -4,7 +4,7 @@ import type { IPFamily, Log, Observed } from "@turnout/core";
 import { fixtureState, SHOWCASE } from "@turnout/core/testing";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { createFakeNetlink } from "@turnout/host/testing";
-import { listedTable } from "@turnout/host/testing/nft";
+import { listedTable } from "./test-support/listed-table.ts";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { nftModule } from "./module.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { NftTable } from "@turnout/host";
-import { listedTable } from "@turnout/host/testing/nft";
+import { listedTable } from "./test-support/listed-table.ts";
 import { describe, expect, it } from "vitest";
 import { objectsInParts } from "./observe.ts";
 

@@ -1,4 +1,5 @@
 // The packet half at work on the node of network.ts, with endpoints and clients around it.
+import { nftStatementText } from "@turnout/host/nft-statement";
 import { createBpf } from "@turnout/host/bpf";
 import type { Bpf, Direction } from "@turnout/host/bpf";
 import { renderNftTable } from "../nft-table.ts";
@@ -48,7 +49,7 @@ export async function startNode(
   { atPods = "turnout_in", by, pinned = "", isBridged = false }: Attachment = {},
 ): Promise<PacketNode> {
   makeNetwork(isBridged);
-  run("nft", ["-f", "-"], renderNftTable().join("\n"));
+  run("nft", ["-f", "-"], renderNftTable().map(nftStatementText).join("\n"));
   run("ip", ["netns", "exec", "client", "nft", "-f", "-"], LEAKS);
   if (pinned !== "") run("mount", ["-t", "bpf", "bpf", "/sys/fs/bpf"]);
   const bpf = createBpf();

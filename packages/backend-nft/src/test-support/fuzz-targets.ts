@@ -1,4 +1,4 @@
-import { listedTable } from "@turnout/host/testing/nft";
+import { listedTable } from "./listed-table.ts";
 import type { FuzzTarget } from "@turnout/house/fuzz";
 import { objectsInParts } from "../observe.ts";
 

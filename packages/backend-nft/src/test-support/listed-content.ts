@@ -6,12 +6,21 @@ export interface ContentOptions {
   readonly withoutElementsOf?: string;
 }
 
-/** What `nft -j list ruleset` says, an entry each, whatever the order of elements and the time they have left. @throws {SyntaxError} */
+/**
+ * What `nft -j list ruleset` says, an entry each, whatever the order of elements and the time they have left. Of rules only where they are and their
+ * comments: nft lists them in other words than it is given. What they do is compared otherwise.
+ * @throws {SyntaxError}
+ */
 export function contentOf(text: string, { withHandles = false, withoutElementsOf = "" }: ContentOptions = {}): readonly string[] {
   const { nftables } = JSON.parse(text) as { readonly nftables: readonly Readonly<Record<string, Readonly<Record<string, unknown>>>>[] };
   return nftables.slice(1).map((entry) => {
-    const { set } = entry;
-    const kept = set?.["name"] === withoutElementsOf ? { set: { ...set, elem: undefined } } : entry;
+    const { set, rule } = entry;
+    const kept =
+      rule !== undefined
+        ? { rule: { ...rule, expr: undefined } }
+        : set?.["name"] === withoutElementsOf
+          ? { set: { ...set, elem: undefined } }
+          : entry;
     return JSON.stringify(normal(kept, withHandles && entry["table"] === undefined));
   });
 }

@@ -1,7 +1,7 @@
 import { Ledger } from "@turnout/core";
 import type { Backend, IPFamily } from "@turnout/core";
 import type { ServiceFixture } from "@turnout/core/testing";
-import { nftStatementText } from "@turnout/host/nft-statement";
+import type { NftStatement } from "@turnout/host/nft-statement";
 import type { LinuxWorld } from "@turnout/host";
 import { nftModule } from "../module.ts";
 import type { NftObject } from "../objects.ts";
@@ -23,7 +23,7 @@ export class TestProxy {
   }
 
   /** Sync to a state; resolves to the statements of the plan, a list for each transaction. */
-  async sync(fixtures: readonly ServiceFixture[]): Promise<readonly (readonly string[])[]> {
+  async sync(fixtures: readonly ServiceFixture[]): Promise<readonly (readonly NftStatement[])[]> {
     const { rows, node } = stateOf(fixtures, this.#family);
     const context = { node, host: FACTS };
     this.ledger.setAll(this.backend.skeleton(context), new Map([...rows].map(([key, row]) => [key, this.backend.render(row, context)])));
@@ -31,7 +31,7 @@ export class TestProxy {
     const plan = this.backend.plan(delta);
     const outcome = await this.backend.apply(plan, new AbortController().signal);
     this.ledger.commit(delta, outcome);
-    return plan.steps.map(({ statements }) => statements.map(nftStatementText));
+    return plan.steps.map(({ statements }) => statements);
   }
 
   async adopt(): Promise<void> {

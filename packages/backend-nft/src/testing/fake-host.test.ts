@@ -5,13 +5,19 @@ import type { NftEvent } from "@turnout/host";
 import { stagePeer } from "@turnout/conformance";
 import { SHOWCASE } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
+import { match, meta, payload } from "@turnout/host/nft-statement";
+import type { NftCommand, NftRuleStatement, NftStatement } from "@turnout/host/nft-statement";
 import { nftModule } from "../module.ts";
+import { TABLE } from "../names.ts";
+import { Commands } from "../test-support/commands.ts";
 import { createFakeHost } from "./index.ts";
 import type { NftFakeHost } from "./index.ts";
 import { openProxy } from "../test-support/test-proxy.ts";
 import type { TestProxy } from "../test-support/test-proxy.ts";
 
 const never = new AbortController().signal;
+const t = new Commands("t");
+const ours = new Commands(TABLE);
 /** Random numbers from a list, over and over. */
 const from = (...numbers: readonly number[]): (() => number) => {
   let at = 0;
@@ -108,31 +114,29 @@ it.each([
 ] as const)("a packet from %s to %s leaves by %s", (sender, to, link, hooks) => {
   const host = createFakeHost();
   const all = ["prerouting", "input", "forward", "output", "postrouting"];
-  const chains = all.map(
-    (hook) => `add chain ip t ${hook} { type filter hook ${hook} priority 5; }; add rule ip t ${hook} oifname "${link}" counter`,
-  );
-  expect(host.nft(`add table ip t; ${chains.join("; ")}\n`).isDone).toBe(true);
+  const chains = all.flatMap((hook) => [{ add: t.hooked(hook, hook, 5) }, t.rule(hook, match(meta("oifname"), link), { counter: null })]);
+  expect(host.nft({ add: t.table() }, ...chains).isDone).toBe(true);
   const { path } = host.trace(packet("IPv4", sender, to), () => 0);
   expect(path.filter((line) => line.includes(`oifname "${link}"`)).map((line) => line.split(":")[0])).toEqual(hooks);
 });
 
 describe("nat", () => {
-  const chain = (name: string, type: string, priority: number, ...rules: readonly string[]): string =>
-    [
-      `add chain ip t ${name} { type ${type} hook prerouting priority ${priority}; }`,
-      ...rules.map((rule) => `add rule ip t ${name} ${rule}`),
-    ].join("; ");
+  const chain = (name: string, type: string, priority: number, ...rule: readonly NftRuleStatement[]): readonly NftCommand[] => [
+    { add: t.hooked(name, "prerouting", priority, type) },
+    t.rule(name, ...rule),
+  ];
+  const toPort = [match(payload("tcp", "dport"), 80), { dnat: { addr: "10.1.1.2", port: 8080 } }];
 
   it("all nat chains of a hook are called at one place, in the order of their priorities, until one translates", () => {
     const host = createFakeHost();
     const chains = [
-      chain("nat10", "nat", 10, "counter"),
-      chain("nat50", "nat", -50, "tcp dport 80 dnat to 10.1.1.2:8080"),
-      chain("nat110", "nat", -110, "accept"),
-      chain("filter105", "filter", -105, "counter"),
-      chain("filter99", "filter", -99, "counter"),
+      chain("nat10", "nat", 10, { counter: null }),
+      chain("nat50", "nat", -50, ...toPort),
+      chain("nat110", "nat", -110, { accept: null }),
+      chain("filter105", "filter", -105, { counter: null }),
+      chain("filter99", "filter", -99, { counter: null }),
     ];
-    expect(host.nft(`add table ip t; ${chains.join("; ")}\n`).isDone).toBe(true);
+    expect(host.nft({ add: t.table() }, ...chains.flat()).isDone).toBe(true);
     const { path } = host.trace(packet("IPv4", "client1", "10.96.0.99"), () => 0);
     const called = path.flatMap((line) => /^prerouting: t (\w+)$/.exec(line)?.[1] ?? []);
     expect(called).toEqual(["filter105", "nat110", "nat50", "filter99"]);
@@ -141,11 +145,11 @@ describe("nat", () => {
   it.each(["before", "after"])(
     "host ports of another program, made %s the backend's table, don't get what is for Services",
     async (when) => {
-      const ports = `add table ip t; ${chain("ports", "nat", -100, "tcp dport 80 dnat to 10.1.1.2:8080")}\n`;
+      const ports = [{ add: t.table() }, ...chain("ports", "nat", -100, ...toPort)];
       const host = createFakeHost();
-      if (when === "before") host.nft(ports);
+      if (when === "before") host.nft(...ports);
       await (await openProxy(host.world, "IPv4")).sync(SHOWCASE);
-      if (when === "after") host.nft(ports);
+      if (when === "after") host.nft(...ports);
       const { endpoint } = host.trace(packet("IPv4", "client1", ip("IPv4", 1)), from(0.3));
       expect(endpoint).toBe("10.1.0.15:8080");
       expect(host.trace(packet("IPv4", "client1", "10.1.9.9"), from(0.3)).endpoint).toBe("10.1.1.2:8080");
@@ -154,8 +158,7 @@ describe("nat", () => {
 
   it("clears the mark, also where another program's rule has rewritten the source", async () => {
     const host = createFakeHost();
-    const early = "add table ip t; add chain ip t early { type nat hook postrouting priority 90; }; add rule ip t early masquerade\n";
-    host.nft(early);
+    host.nft({ add: t.table() }, { add: t.hooked("early", "postrouting", 90, "nat") }, t.rule("early", { masquerade: null }));
     await (await openProxy(host.world, "IPv4")).sync(SHOWCASE);
     const { is, masquerade, path } = host.trace(packet("IPv4", "client1", ip("IPv4", 1)), from(0.3));
     expect([is, masquerade]).toEqual(["forward", true]);
@@ -210,19 +213,20 @@ describe("a foreign hand", () => {
     }
   });
 
-  it.each(["delete map ip turnout affinity-endpoints", "delete chain ip turnout nat-prerouting", "delete chain ip turnout layout-4"])(
-    "is mended when it could %s",
-    async (tampering) => {
-      const { host, proxy } = await showcase("IPv4");
-      const fixtures = SHOWCASE.filter(({ name }) => name !== "sticky");
-      await proxy.sync(fixtures);
-      expect(host.nft(`${tampering}\n`).isDone).toBe(true);
-      await proxy.adopt();
-      await proxy.sync(SHOWCASE);
-      const { host: other } = await showcase("IPv4");
-      expect(host.own()).toEqual(other.own());
-    },
-  );
+  it.each([
+    ["the map affinity-endpoints", ours.map("affinity-endpoints")],
+    ["the chain nat-prerouting", ours.chain("nat-prerouting")],
+    ["the chain layout-4", ours.chain("layout-4")],
+  ])("is repaired when it could delete %s", async (_, tampering) => {
+    const { host, proxy } = await showcase("IPv4");
+    const fixtures = SHOWCASE.filter(({ name }) => name !== "sticky");
+    await proxy.sync(fixtures);
+    expect(host.nft({ delete: tampering }).isDone).toBe(true);
+    await proxy.adopt();
+    await proxy.sync(SHOWCASE);
+    const { host: other } = await showcase("IPv4");
+    expect(host.own()).toEqual(other.own());
+  });
 
   it("is told to watchers, and raises the generation", async () => {
     const { host } = await showcase("IPv4");
@@ -236,18 +240,22 @@ describe("a foreign hand", () => {
     ending.abort();
   });
 
-  it.each([
-    ["add table ip turnout", 0],
-    ["add chain ip turnout dispatch", 1],
-    ["add set ip turnout cluster-ips { type ipv4_addr; }", 1],
-    ["add element ip turnout cluster-ips { 10.96.0.1 }", 0],
-    ["flush chain ip turnout layout-4", 0],
-    ["add element ip turnout cluster-ips { 192.0.2.1 }; delete element ip turnout cluster-ips { 192.0.2.1 }", 1],
-    ["add chain ip turnout new; add chain nope nope", 0],
-  ])("%s raises the generation by %i", async (text, by) => {
+  it.each<[string, readonly NftStatement[], number]>([
+    ["a table that is there", [{ add: ours.table() }], 0],
+    ["a chain that is there", [{ add: ours.chain("dispatch") }], 1],
+    ["a set that is there", [{ add: ours.set("cluster-ips", { type: "ipv4_addr" }) }], 1],
+    ["an element that is there", [ours.elements("add", "cluster-ips", "10.96.0.1")], 0],
+    ["flushing an empty chain", [{ flush: ours.chain("layout-4") }], 0],
+    [
+      "an element that comes and goes",
+      [ours.elements("add", "cluster-ips", "192.0.2.1"), ours.elements("delete", "cluster-ips", "192.0.2.1")],
+      1,
+    ],
+    ["a transaction that is refused", [{ add: ours.chain("new") }, { add: t.chain("nope") }], 0],
+  ])("the generation rises as in the kernel: %s", async (_, statements, by) => {
     const { host } = await showcase("IPv4");
     const before = await host.world.netlink.nftGeneration();
-    host.nft(`${text}\n`);
+    host.nft(...statements);
     expect((await host.world.netlink.nftGeneration()) - before).toBe(by);
   });
 

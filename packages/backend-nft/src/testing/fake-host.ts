@@ -3,6 +3,8 @@ import { FAMILIES, familyOf, invariant } from "@turnout/core";
 import { FaultSwitches, STAGE_ADDRESSES } from "@turnout/conformance";
 import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
 import type { HostAddress, LinuxWorld } from "@turnout/host";
+import { nftStatementText } from "@turnout/host/nft-statement";
+import type { NftStatement } from "@turnout/host/nft-statement";
 import { createFakeLog, createFakeNetlink, flowsOf, rememberFlow } from "@turnout/host/testing";
 import type { FakeNetlink } from "@turnout/host/testing";
 import { FakeNft } from "@turnout/host/testing/nft";
@@ -19,9 +21,11 @@ export interface NftFakeHost extends FakeHost {
   readonly world: LinuxWorld;
   /** What was logged, `level message {fields}`; the last thousand lines. */
   readonly lines: readonly string[];
-  /** Somebody else runs nft; the input is one transaction. */
-  nft(text: string): NftResult;
-  /** Everything there is, as `nft -j list ruleset` prints it. */
+  /** Another program runs nft; the input is one transaction. */
+  nft(...statements: readonly NftStatement[]): NftResult;
+  /** As `tamper`; gives the transaction. */
+  tamperWith(random: () => number): readonly NftStatement[] | undefined;
+  /** Everything there is, as `nft -j list ruleset` prints it, rules as they were given. */
   list(): string;
 }
 
@@ -47,7 +51,7 @@ class FakeNftHost implements NftFakeHost {
   constructor() {
     this.world = { exec: this.#nft.exec, netlink: this.#netlink, clock: this.#clock, log: this.#log };
     this.setAddresses(STAGE_ADDRESSES);
-    this.nft(EXTERNAL_RULESET);
+    this.nft(...EXTERNAL_RULESET);
   }
 
   get lines(): readonly string[] {
@@ -91,11 +95,15 @@ class FakeNftHost implements NftFakeHost {
   }
 
   tamper(random: () => number): string | undefined {
-    const text = tamperWith(this.#nft.ruleset, random);
-    if (text === undefined) return undefined;
-    const { isDone, stderr } = this.nft(`${text}\n`);
-    invariant(isDone, `tampering goes through: ${text}: ${stderr}`);
-    return text;
+    return this.tamperWith(random)?.map(nftStatementText).join("; ");
+  }
+
+  tamperWith(random: () => number): readonly NftStatement[] | undefined {
+    const statements = tamperWith(this.#nft.ruleset, random);
+    if (statements === undefined) return undefined;
+    const { isDone, stderr } = this.nft(...statements);
+    invariant(isDone, `tampering goes through: ${statements.map(nftStatementText).join("; ")}: ${stderr}`);
+    return statements;
   }
 
   own(): readonly string[] {
@@ -110,8 +118,8 @@ class FakeNftHost implements NftFakeHost {
     return linesOf(this.#nft.ruleset, ({ name }) => name !== TABLE);
   }
 
-  nft(text: string): NftResult {
-    return this.#nft.run(text);
+  nft(...statements: readonly NftStatement[]): NftResult {
+    return this.#nft.run(statements);
   }
 
   list(): string {

@@ -1,4 +1,3 @@
-import { dataJson, listedStatements } from "@turnout/host/testing/nft";
 import type { Chain, NftSet, Ruleset, Table } from "@turnout/host/testing/nft";
 
 /**
@@ -10,35 +9,25 @@ export function linesOf({ tables }: Ruleset, isChosen: (table: Table) => boolean
   return [...tables.values()].filter(isChosen).flatMap(tableLines).sort();
 }
 
-function tableLines(table: Table): readonly string[] {
-  const head = `${table.family} ${table.name}`;
-  return [
-    `${head}: table ${table.comment ?? ""}`,
-    ...[...table.chains.values()].flatMap((chain) => chainLines(chain).map((line) => `${head}: ${line}`)),
-    ...[...table.sets.values()].flatMap((set) => setLines(set).map((line) => `${head}: ${line}`)),
-  ];
+function tableLines({ place, chains, sets }: Table): readonly string[] {
+  const lines = [...[...chains.values()].flatMap(chainLines), ...[...sets.values()].flatMap(setLines)];
+  return [`${place}: table`, ...lines.map((line) => `${place}: ${line}`)];
 }
 
 /** An empty chain that stays: its name is what it says. */
 const LAYOUT = /^layout-/;
 
-function chainLines({ name, base, policy, rules, uses, comment }: Chain): readonly string[] {
-  if (rules.length === 0 && uses === 0 && base === undefined && !LAYOUT.test(name)) return [];
-  const hook = base === undefined ? "" : `${base.type} ${base.hook} ${base.priority} ${policy}`;
-  const lines = rules.map(
-    ({ statements, comment: said = "" }, index) => `rule ${name} ${index}: ${JSON.stringify(listedStatements(statements))} "${said}"`,
-  );
-  return [`chain ${name}: ${hook} ${comment ?? ""}`, ...lines];
+function chainLines({ name, hook, rules, uses }: Chain): readonly string[] {
+  if (rules.length === 0 && uses === 0 && hook === undefined && !LAYOUT.test(name)) return [];
+  const at = hook === undefined ? "" : `${hook.type} ${hook.at} ${hook.priority} ${hook.policy}`;
+  return [`chain ${name}: ${at}`, ...rules.map(({ text, comment = "" }, index) => `rule ${name} ${index}: ${text} "${comment}"`)];
 }
 
-function setLines(set: NftSet): readonly string[] {
-  const { name, types, data, flags, size, timeoutMs } = set;
-  const names = (of: NftSet["types"]): string => of.map((type) => type.name).join(" . ");
-  const shape = `${names(types)} : ${typeof data === "object" ? names(data) : (data ?? "")} ${flags.join(",")} ${size ?? ""} ${timeoutMs ?? ""}`;
-  const elements = flags.includes("dynamic") ? [] : [...set.elements.values()];
-  const lines = elements.map(({ key, data: value, comment = "" }) => {
-    const to = value === undefined ? "" : ` : ${JSON.stringify(dataJson(set, value))}`;
-    return `element ${name} ${key}${to} "${comment}"`;
-  });
-  return [`set ${name}: ${shape}`, ...lines];
+function setLines({ name, types, data, flags, size, timeoutMs, elements }: NftSet): readonly string[] {
+  const shape = `${types.join(" . ")} : ${typeof data === "object" ? data.join(" . ") : (data ?? "")} ${flags.join(",")} ${size ?? ""} ${timeoutMs ?? ""}`;
+  const listed = flags.includes("dynamic") ? [] : [...elements.values()];
+  return [
+    `set ${name}: ${shape}`,
+    ...listed.map(({ key, value, comment }) => `element ${name} ${key}${value === "" ? "" : ` : ${value}`} "${comment}"`),
+  ];
 }

@@ -102,13 +102,13 @@ function recordingNetlink(netlink: Netlink, note: Note): Netlink {
       const write = netlink.prepareNftWrite(statements);
       return () => noted(statements, write);
     },
-    deleteNftTable: (family, table) => noted([`delete table ${family} ${table}`], () => netlink.deleteNftTable(family, table)),
+    deleteNftTable: (family, table) => noted([{ delete: { table: { family, name: table } } }], () => netlink.deleteNftTable(family, table)),
   };
 }
 
 function recordingExec(exec: Exec, note: Note): Exec {
-  const noted = async (input: string, work: () => Promise<ExecResult>): Promise<ExecResult> => {
-    const given = note(input.trimEnd().split("\n"));
+  const noted = async (statements: readonly NftStatement[], work: () => Promise<ExecResult>): Promise<ExecResult> => {
+    const given = note(statements);
     const result = await work();
     given.isDone = result.code === 0;
     return result;
@@ -117,7 +117,10 @@ function recordingExec(exec: Exec, note: Note): Exec {
     run: (file, args, options) => exec.run(file, args, options),
     open(file, args) {
       const started = exec.open(file, args);
-      return { ...started, finish: (input, options) => noted(input, () => started.finish(input, options)) };
+      return {
+        ...started,
+        finish: (input, options) => noted(options?.data as readonly NftStatement[], () => started.finish(input, options)),
+      };
     },
   };
 }
@@ -138,8 +141,8 @@ class Replay {
 
   /** Play a recording on a host that is as the fake was; resolves to what was otherwise. */
   async execute({ given, list }: Recording): Promise<readonly unknown[]> {
-    await this.#session.commit(["flush ruleset"], signal);
-    await this.#session.commit(EXTERNAL_RULESET.split("\n"), signal);
+    await this.#session.commit([{ flush: { ruleset: null } }], signal);
+    await this.#session.commit(EXTERNAL_RULESET, signal);
     const found: unknown[] = [];
     for (const { statements, isDone, before } of given) {
       if (before !== undefined) found.push(await this.#difference("before cleanup", before));

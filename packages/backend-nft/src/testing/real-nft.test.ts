@@ -6,7 +6,10 @@ import type { ServiceFixture } from "@turnout/core/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { NftSession } from "@turnout/host/nft";
+import { goTo, nftStatementText, payload, vmap } from "@turnout/host/nft-statement";
+import type { NftRuleStatement, NftStatement } from "@turnout/host/nft-statement";
 import { createFakeLog } from "@turnout/host/testing";
+import { Commands } from "../test-support/commands.ts";
 import { createTestNamespace } from "../test-support/namespace.ts";
 import type { TestNamespace } from "../test-support/namespace.ts";
 import { EXTERNAL_RULESET } from "./external-ruleset.ts";
@@ -34,9 +37,9 @@ class Twins {
   }
 
   /** Begin anew, both with the same statements and nothing else. */
-  async start(statements: readonly string[] = []): Promise<void> {
+  async start(statements: readonly NftStatement[] = []): Promise<void> {
     this.host = createFakeHost();
-    this.host.nft("flush ruleset\n");
+    this.host.nft({ flush: { ruleset: null } });
     this.#fake = new NftSession({ ...this.host.world, own: new OwnCommits(), table: "ip t" }, "nft");
     await this.#exec.run("nft", ["flush", "ruleset"]);
     this.#sinceEqual = [];
@@ -44,15 +47,15 @@ class Twins {
   }
 
   /** Give both one transaction: `done`, or the kind of error, for each. */
-  async give(statements: readonly string[]): Promise<{ readonly real: string; readonly fake: string }> {
+  async give(statements: readonly NftStatement[]): Promise<{ readonly real: string; readonly fake: string }> {
     const real = await this.giveReal(statements);
     return { real, fake: await outcomeOf(this.#fake, statements) };
   }
 
   /** Give the real one what the fake has been given already. */
-  async giveReal(statements: readonly string[]): Promise<string> {
+  async giveReal(statements: readonly NftStatement[]): Promise<string> {
     const outcome = await outcomeOf(this.#real, statements);
-    this.#sinceEqual.push(`${outcome}: ${statements.join("; ").slice(0, 1_000)}`);
+    this.#sinceEqual.push(`${outcome}: ${statements.map(nftStatementText).join("; ").slice(0, 1_000)}`);
     return outcome;
   }
 
@@ -70,7 +73,7 @@ class Twins {
   }
 }
 
-async function outcomeOf(session: NftSession, statements: readonly string[]): Promise<string> {
+async function outcomeOf(session: NftSession, statements: readonly NftStatement[]): Promise<string> {
   try {
     await session.commit(statements, signal);
     return "done";
@@ -97,21 +100,31 @@ function randomFixtures(random: () => number): readonly ServiceFixture[] {
   });
 }
 
-const MAP = ["add table ip t", "add map ip t m { type inet_service : verdict; }"];
+const t = new Commands("t");
+const TABLE: NftStatement = { add: t.table() };
+const MAP: readonly NftStatement[] = [TABLE, { add: t.map("m", { type: "inet_service", map: "verdict" }) }];
+const ASK_MAP = vmap(payload("tcp", "dport"), "@m");
+const SMALL: readonly NftStatement[] = [TABLE, { add: t.set("s", { type: "mark", size: 2 }) }];
+const jump = (target: string): NftRuleStatement => ({ jump: { target } });
 
 /** A base chain, and chains `c1` to `cN` that jump to each other in a row. */
-function jumps(count: number): readonly string[] {
+function jumps(count: number): readonly NftStatement[] {
   const names = ["base", ...Array.from({ length: count }, (_, index) => `c${index + 1}`)];
   return [
-    "add table ip t",
-    "add chain ip t base { type filter hook input priority 0; }",
-    ...names.slice(1).map((name) => `add chain ip t ${name}`),
-    ...names.slice(1).map((name, index) => `add rule ip t ${names[index]} jump ${name}`),
+    TABLE,
+    { add: t.hooked("base", "input", 0) },
+    ...names.slice(1).map((name) => ({ add: t.chain(name) })),
+    ...names.slice(1).map((name, index) => t.rule(names[index] ?? "", jump(name))),
   ];
 }
 
+/** A rule with a comment of so many bytes. */
+function commented(bytes: number): NftStatement {
+  return { add: { rule: { family: "ip", table: "t", chain: "c1", expr: [{ drop: null }], comment: "x".repeat(bytes) } } };
+}
+
 /** All statements that lead to the showcase, as one list. */
-async function showcaseStatements(family: IPFamily): Promise<readonly string[]> {
+async function showcaseStatements(family: IPFamily): Promise<readonly NftStatement[]> {
   return (await (await openProxy(createFakeHost().world, family)).sync(SHOWCASE)).flat();
 }
 
@@ -134,8 +147,8 @@ describe("the fake does what nft does", needs("root", "netns", "nft>=1.0.6"), ()
     for (let step = 0; step < 25; step++) {
       const transactions = [...(await proxy.sync(step === 0 ? SHOWCASE : randomFixtures(random)))];
       await twins.host.advance(700);
-      const tampering = step % 3 === 2 ? twins.host.tamper(random) : undefined;
-      if (tampering !== undefined) transactions.push([tampering]);
+      const tampering = step % 3 === 2 ? twins.host.tamperWith(random) : undefined;
+      if (tampering !== undefined) transactions.push(tampering);
       for (const statements of transactions)
         expect({ statements, real: await twins.giveReal(statements) }).toEqual({ statements, real: "done" });
       if (tampering !== undefined) await proxy.adopt();
@@ -144,7 +157,7 @@ describe("the fake does what nft does", needs("root", "netns", "nft>=1.0.6"), ()
   });
 
   it("with other people's tables", async () => {
-    await twins.start(EXTERNAL_RULESET.split("\n"));
+    await twins.start(EXTERNAL_RULESET);
     expect(JSON.parse(twins.host.list())).toHaveProperty("nftables.length", 33);
     expect(await twins.difference(true)).toBeUndefined();
   });
@@ -159,63 +172,54 @@ describe("the fake does what nft does", needs("root", "netns", "nft>=1.0.6"), ()
       const statements = mutate(corpus.slice(at, at + 1 + Math.floor(random() * 3)), corpus, random);
       if (statements.length === 0) continue;
       const { real, fake } = await twins.give(statements);
-      expect({ seed: SEED, statements, isDone: fake === "done" }).toEqual({ seed: SEED, statements, isDone: real === "done" });
+      const text = statements.map(nftStatementText);
+      expect({ seed: SEED, text, isDone: fake === "done" }).toEqual({ seed: SEED, text, isDone: real === "done" });
       expect(step % 20 === 19 ? await twins.difference() : undefined).toBeUndefined();
     }
   });
 
-  it.each<[string, readonly string[], "done" | "refused"]>([
+  it.each<[string, readonly NftStatement[], "done" | "refused"]>([
     ["fifteen jumps deep", jumps(15), "done"],
     ["sixteen jumps deep", jumps(16), "refused"],
-    ["a loop", [...jumps(3), "add rule ip t c3 goto c1"], "refused"],
-    ["a loop that no packet gets into", ["add table ip t", "add chain ip t a", "add rule ip t a goto a"], "done"],
-    [
-      "a loop by way of a map",
-      [...jumps(2), ...MAP, "add rule ip t c2 tcp dport vmap @m", "add element ip t m { 5 : jump c1 }"],
-      "refused",
-    ],
+    ["a loop", [...jumps(3), t.rule("c3", goTo("c1"))], "refused"],
+    ["a loop that no packet gets into", [TABLE, { add: t.chain("a") }, t.rule("a", goTo("a"))], "done"],
+    ["a loop by way of a map", [...jumps(2), ...MAP, t.rule("c2", ASK_MAP), t.elements("add", "m", ["5", "jump c1"])], "refused"],
     [
       "a statement out of place by way of a map",
       [
         ...jumps(2),
         ...MAP,
-        "add rule ip t c2 tcp dport vmap @m",
-        "add chain ip t n",
-        "add rule ip t n masquerade",
-        "add element ip t m { 5 : jump n }",
+        t.rule("c2", ASK_MAP),
+        { add: t.chain("n") },
+        t.rule("n", { masquerade: null }),
+        t.elements("add", "m", ["5", "jump n"]),
       ],
       "refused",
     ],
-    ["a chain deleted with the last rule that goes there", [...jumps(2), "flush chain ip t c1", "delete chain ip t c2"], "done"],
+    ["a chain deleted with the last rule that goes there", [...jumps(2), { flush: t.chain("c1") }, { delete: t.chain("c2") }], "done"],
     [
       "a chain deleted while a map goes there",
-      [...MAP, "add chain ip t a", "add element ip t m { 5 : goto a }", "delete chain ip t a"],
+      [...MAP, { add: t.chain("a") }, t.elements("add", "m", ["5", "goto a"]), { delete: t.chain("a") }],
       "refused",
     ],
     [
       "a map deleted with the rule that asked it",
-      [...jumps(1), ...MAP, "add rule ip t c1 tcp dport vmap @m", "flush chain ip t c1", "delete map ip t m"],
+      [...jumps(1), ...MAP, t.rule("c1", ASK_MAP), { flush: t.chain("c1") }, { delete: t.map("m") }],
       "done",
     ],
-    ["a name of 255 bytes", ["add table ip t", `add chain ip t ${"n".repeat(255)}`], "done"],
-    ["a name of 256 bytes", ["add table ip t", `add chain ip t ${"n".repeat(256)}`], "refused"],
-    ["a comment of 128 bytes", [...jumps(1), `add rule ip t c1 drop comment "${"x".repeat(128)}"`], "done"],
-    ["a comment of 129 bytes", [...jumps(1), `add rule ip t c1 drop comment "${"x".repeat(129)}"`], "refused"],
-    ["a full set", ["add table ip t", "add set ip t s { type mark; size 2; }", "add element ip t s { 1, 2 }"], "done"],
-    ["an element too many", ["add table ip t", "add set ip t s { type mark; size 2; }", "add element ip t s { 1, 2, 3 }"], "refused"],
+    ["a name of 255 bytes", [TABLE, { add: t.chain("n".repeat(255)) }], "done"],
+    ["a name of 256 bytes", [TABLE, { add: t.chain("n".repeat(256)) }], "refused"],
+    ["a comment of 128 bytes", [...jumps(1), commented(128)], "done"],
+    ["a comment of 129 bytes", [...jumps(1), commented(129)], "refused"],
+    ["a full set", [...SMALL, t.elements("add", "s", "1", "2")], "done"],
+    ["an element too many", [...SMALL, t.elements("add", "s", "1", "2", "3")], "refused"],
+    ["one out, one in", [...SMALL, t.elements("add", "s", "1", "2"), t.elements("delete", "s", "1"), t.elements("add", "s", "3")], "done"],
     [
-      "one out, one in",
-      [
-        "add table ip t",
-        "add set ip t s { type mark; size 2; }",
-        "add element ip t s { 1, 2 }",
-        "delete element ip t s { 1 }",
-        "add element ip t s { 3 }",
-      ],
-      "done",
+      "a rule behind one that isn't there",
+      [TABLE, { add: t.chain("a") }, { add: { rule: { family: "ip", table: "t", chain: "a", handle: 9, expr: [{ accept: null }] } } }],
+      "refused",
     ],
-    ["a rule behind one that isn't there", ["add table ip t", "add chain ip t a", "add rule ip t a handle 9 accept"], "refused"],
-    ["a table deleted and made again", [...jumps(2), "delete table ip t", ...jumps(1), ...MAP], "done"],
+    ["a table deleted and made again", [...jumps(2), { delete: t.table() }, ...jumps(1), ...MAP], "done"],
   ])("at the border: %s", async (_, statements, outcome) => {
     const answer = await twins.give(statements);
     const isDone = outcome === "done";
@@ -229,7 +233,8 @@ describe("the fake does what nft does", needs("root", "netns", "nft>=1.0.6"), ()
     for (let step = 0; step < 500; step++) {
       const statements = Array.from({ length: random() < 0.7 ? 1 : 3 }, () => randomStatement(random));
       const { real, fake } = await twins.give(statements);
-      expect({ seed: SEED, statements, isDone: fake === "done" }).toEqual({ seed: SEED, statements, isDone: real === "done" });
+      const text = statements.map(nftStatementText);
+      expect({ seed: SEED, text, isDone: fake === "done" }).toEqual({ seed: SEED, text, isDone: real === "done" });
       expect(step % 20 === 19 ? await twins.difference() : undefined).toBeUndefined();
     }
   });

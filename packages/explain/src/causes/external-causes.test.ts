@@ -4,7 +4,7 @@ import { externalFindings, routedMark } from "./external-causes.ts";
 import type { ExternalFindings } from "./external-causes.ts";
 import type { HookedWay } from "../ways/hooked-way.ts";
 import { readIptablesTable } from "@turnout/host/iptables";
-import { readNftTable, readShownTable } from "@turnout/host/rules";
+import { readNftTable, readShownTable } from "@turnout/host/nft";
 import type { ExternalTable } from "@turnout/host/rules";
 import { FORWARDED } from "../test-support/forwarded-way.ts";
 

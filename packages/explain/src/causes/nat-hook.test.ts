@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { externalFindings } from "./external-causes.ts";
 import type { HookedWay } from "../ways/hooked-way.ts";
 import { readIptablesTable } from "@turnout/host/iptables";
-import { readNftTable } from "@turnout/host/rules";
+import { readNftTable } from "@turnout/host/nft";
 import type { ExternalTable } from "@turnout/host/rules";
 import { FORWARDED } from "../test-support/forwarded-way.ts";
 

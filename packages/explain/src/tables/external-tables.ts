@@ -2,9 +2,8 @@ import { ProxyError } from "@turnout/core";
 import type { Exec, IPFamily } from "@turnout/core";
 import { IPTABLES_TABLES } from "@turnout/host";
 import type { Netlink, NftTableName } from "@turnout/host";
-import { readingListing } from "@turnout/host/nft";
 import { listChains, mayBeChain, readIptablesTable } from "@turnout/host/iptables";
-import { readNftTable, readShownTable } from "@turnout/host/rules";
+import { readNftTable, readShownTable, readingListing } from "@turnout/host/nft";
 import type { ExternalTable } from "@turnout/host/rules";
 
 /** Reads a file of /proc; undefined where it isn't there. */

@@ -1,8 +1,7 @@
 import type { Exec } from "@turnout/core";
 import { IPTABLES_TABLES } from "@turnout/host";
 import type { NftChain, NftHook } from "@turnout/host";
-import { readingListing } from "@turnout/host/nft";
-import { textsByHandle } from "@turnout/host/rules";
+import { readingListing, textsByHandle } from "@turnout/host/nft";
 
 /** Chains of others that are listed with their rules, at most. */
 const CHAINS_MAX = 200;

@@ -1,7 +1,7 @@
 import type { IptablesTable } from "./listed-iptables.ts";
 import type { ExternalChain as ListedChain } from "./listed-nft.ts";
 import { readIptablesTable } from "@turnout/host/iptables";
-import { readNftTable } from "@turnout/host/rules";
+import { readNftTable } from "@turnout/host/nft";
 import type { ExternalRule, ExternalTable } from "@turnout/host/rules";
 
 /** Stands for rules that were not listed: nobody knows whom they fit, and what they accept. */

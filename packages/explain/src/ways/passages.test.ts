@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { externalFindings } from "../causes/external-causes.ts";
 import type { HookedWay } from "./hooked-way.ts";
 import { readIptablesTable } from "@turnout/host/iptables";
-import { readNftTable, readShownTable } from "@turnout/host/rules";
+import { readNftTable, readShownTable } from "@turnout/host/nft";
 import type { ExternalTable } from "@turnout/host/rules";
 import { FORWARDED } from "../test-support/forwarded-way.ts";
 

@@ -27,17 +27,16 @@ export interface NftElements {
   readonly elements: readonly NftElementWrite[];
 }
 
-/** A part of a transaction: a command that nft has to compile (or its text), or elements, which the kernel takes as they are. */
-export type NftStatement = string | NftCommand | NftElements;
+/** A part of a transaction: a command that nft has to compile, or elements, which the kernel takes as they are. */
+export type NftStatement = NftCommand | NftElements;
 
 /** Whether a part of a transaction is about elements. */
 export function isElements(statement: NftStatement): statement is NftElements {
-  return typeof statement === "object" && "elements" in statement;
+  return "elements" in statement;
 }
 
 /** A statement as nft's language writes it. */
 export function nftStatementText(statement: NftStatement): string {
-  if (typeof statement === "string") return statement;
   if (!isElements(statement)) return printCommand(statement);
   const { verb, family, table, set, elements } = statement;
   return `${verb} element ${family} ${table} ${set} { ${elements.map(elementText).join(", ")} }`;

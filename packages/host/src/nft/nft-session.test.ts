@@ -1,12 +1,14 @@
 import { ProxyError } from "@turnout/core";
 import { OwnCommits } from "@turnout/host";
-import type { NftElements } from "@turnout/host/nft-statement";
+import type { NftElements, NftStatement } from "@turnout/host/nft-statement";
 import type { Exec, ExecResult } from "@turnout/core";
 import { createFakeLog } from "@turnout/host/testing";
 import { describe, expect, it, vi } from "vitest";
 import { NftSession } from "./nft-session.ts";
 
 const { signal } = new AbortController();
+const ADD_TABLE: NftStatement = { add: { table: { family: "ip", name: "turnout" } } };
+const ruleIn = (chain: string): NftStatement => ({ add: { rule: { family: "ip", table: "turnout", chain, expr: [{ drop: null }] } } });
 
 const sessionWith = (exec: Exec, log = createFakeLog()): NftSession =>
   new NftSession({ exec, log, own: new OwnCommits(), table: "ip turnout" }, "nft");
@@ -35,7 +37,7 @@ describe("an nft that hangs", () => {
   it("is given up within seconds where little was asked, and another is started, with more time each time", async () => {
     const exec = new Hung();
     const session = sessionWith(exec);
-    for (let count = 0; count < 8; count++) await expect(session.commit(["add table ip turnout"], signal)).rejects.toThrow("no answer");
+    for (let count = 0; count < 8; count++) await expect(session.commit([ADD_TABLE], signal)).rejects.toThrow("no answer");
     const times = exec.asked.map(({ timeoutMs }) => timeoutMs);
     expect(exec.started).toBe(8);
     // The first one loads modules of the kernel, and takes its time on a slow machine.
@@ -48,7 +50,7 @@ describe("an nft that hangs", () => {
   it("gets time in proportion to what it is given", async () => {
     const exec = new Hung();
     const session = sessionWith(exec);
-    const statement = "x".repeat(1_000_000);
+    const statement: NftStatement = { add: { table: { family: "ip", name: "x".repeat(1_000_000) } } };
     await expect(session.commit([statement], signal)).rejects.toThrow("no answer");
     const small = exec.asked[0]?.timeoutMs ?? 0;
     const other = sessionWith(exec);
@@ -114,7 +116,7 @@ describe("a transaction", () => {
     const { session, nft, kernel } = sessionOf();
     await session.commit([elements], signal);
     expect([nft, kernel]).toEqual([[], [elements]]);
-    await session.commit(["flush chain ip t c", elements], signal);
+    await session.commit([{ flush: { chain: { family: "ip", table: "t", name: "c" } } }, elements], signal);
     expect([nft, kernel.length]).toEqual([["flush chain ip t c\nadd element ip t s { 10.0.0.1 }\n"], 1]);
     session.close();
   });
@@ -125,14 +127,14 @@ describe("a transaction", () => {
       const { session, nft, started, closed } = sessionOf();
       session.start();
       expect(started()).toBe(1);
-      await session.commit(["add table ip t"], signal);
+      await session.commit([ADD_TABLE], signal);
       await vi.advanceTimersByTimeAsync(7_000);
-      await session.commit(["add chain ip t c"], signal);
+      await session.commit([ADD_TABLE], signal);
       await vi.advanceTimersByTimeAsync(7_000);
       expect([nft.length, started(), closed()]).toEqual([2, 3, 0]);
       await vi.advanceTimersByTimeAsync(7_000);
       expect(closed()).toBe(1);
-      await session.commit(["add chain ip t d"], signal);
+      await session.commit([ADD_TABLE], signal);
       expect([nft.length, started()]).toEqual([3, 4]);
     } finally {
       vi.useRealTimers();
@@ -169,8 +171,8 @@ describe("an nft that crashes", () => {
 
   it("at other programs' sets is tried again without them, which is logged once, and stays so", async () => {
     const { session, given, log } = sessionOf((_, input) => (input.endsWith("list table ip turnout\n") ? DONE : SEGFAULT));
-    await session.commit(["add rule ip turnout c drop"], signal);
-    await session.commit(["add rule ip turnout d drop"], signal);
+    await session.commit([ruleIn("c")], signal);
+    await session.commit([ruleIn("d")], signal);
     expect(given).toEqual([
       "-f -: add rule ip turnout c drop",
       "-t -f -: add rule ip turnout c drop; list table ip turnout",
@@ -182,7 +184,7 @@ describe("an nft that crashes", () => {
   });
 
   it("in any case is an error that names the signal, the version and what to do", async () => {
-    await expect(sessionOf(() => SEGFAULT).session.commit(["add rule ip turnout c drop"], signal)).rejects.toThrow(
+    await expect(sessionOf(() => SEGFAULT).session.commit([ruleIn("c")], signal)).rejects.toThrow(
       "[tool_failed] nft 1.0.6 crashes on this host (SIGSEGV): a newer nft made a set or map that it can't read: install nft 1.1 or newer, or use Turnout's image",
     );
   });
@@ -190,7 +192,7 @@ describe("an nft that crashes", () => {
   it("did not crash where another program ended it: the error says so, and it is not tried again", async () => {
     const stderr = "Error: nft was ended by SIGTERM: another program sent it\n";
     const { session, given } = sessionOf(() => ({ code: 143, stdout: "", stderr, signal: "SIGTERM" }));
-    await expect(session.commit(["add table ip turnout"], signal)).rejects.toThrow(stderr.trim());
+    await expect(session.commit([ADD_TABLE], signal)).rejects.toThrow(stderr.trim());
     expect(given).toHaveLength(1);
   });
 });

@@ -5,8 +5,6 @@
  */
 export { evaluateChain } from "./evaluate.ts";
 export type { LeaveOut, RunResult, Unconfirmed } from "./evaluate.ts";
-
-export { readNftTable, readShownTable, textsByHandle } from "./nft-rules.ts";
 export { isOfBridges } from "./rule.ts";
 export type { ExternalChain, ExternalRule, ExternalTable, HookedPacket } from "./rule.ts";
 export { isAddressIn } from "./values.ts";

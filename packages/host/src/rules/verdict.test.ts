@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from "vitest";
 import { readIptablesTable } from "../iptables/rules/listed-rules.ts";
-import { readNftTable } from "./nft-rules.ts";
+import { readNftTable } from "../nft/read-rules.ts";
 import type { ExternalTable } from "./rule.ts";
 import { newPacket, translatingRules, verdictOf } from "./verdict.ts";
 import type { Unmarked } from "./verdict.ts";

@@ -25,7 +25,7 @@ import { watch } from "../netlink/watch.ts";
 import { readingListing, readListing } from "../nft/listing.ts";
 import { parseCapabilities } from "../rights/linux-capabilities.ts";
 import { readIptablesTable } from "../iptables/rules/listed-rules.ts";
-import { readNftTable } from "../rules/nft-rules.ts";
+import { readNftTable } from "../nft/read-rules.ts";
 import { evaluateChain } from "../rules/evaluate.ts";
 import type { ExternalTable, HookedPacket } from "../rules/rule.ts";
 import { verdictOf } from "../rules/verdict.ts";

@@ -1,102 +1,95 @@
-import { declareSet } from "./declare-set.ts";
-import { readElements } from "./read-elements.ts";
+import type { NftElements } from "../../nft-statement/nft-statement.ts";
+import type { NftSetSpec } from "../../nft-statement/syntax.ts";
+import { targetNamed } from "./references.ts";
 import { kernelRefusal, Refusal } from "./refusal.ts";
-import { dropElement, isSameData, overlaps, putElement, putNamed } from "./ruleset.ts";
+import { dropElement, findElement, putElement, putNamed } from "./ruleset.ts";
 import type { Element, NftSet, Table } from "./ruleset.ts";
+import { isValue, typesOf } from "./types.ts";
 import type { UndoLog } from "./undo-log.ts";
-import type { Command, ElementSyntax, Named } from "./syntax.ts";
 
-type SetCommand = Extract<Command, { do: "add set" | "delete set" | "flush set" | "add element" | "delete element" }>;
+const FLAG_ORDER = ["constant", "interval", "timeout", "dynamic"];
+/** What nft gives a dynamic set that says no size. */
+const DYNAMIC_SIZE = 65_535;
+const COMMENT_MAX = 128;
 
-/** Carry out a command on sets, maps or their elements. @throws {Refusal}. */
-export function executeElements(command: SetCommand, table: Table, undo: UndoLog, nowMs: number): void {
-  if (command.do === "add set") return addSet(command, table, undo, nowMs);
-  const set = setOf(command, table);
-  switch (command.do) {
-    case "delete set":
-      if (set.uses > 0) throw kernelRefusal("EBUSY", command.set);
-      for (const element of set.elements.values()) dropElement(set, element, undo);
-      putNamed(table.sets, set.name, undefined, undo);
-      return;
-    case "flush set":
-      for (const element of set.elements.values()) dropElement(set, element, undo);
-      return;
-    case "add element":
-      return addElements(command.elements, set, { table, undo, nowMs, mustBeNew: command.mustBeNew });
-    case "delete element":
-      return deleteElements(command.elements, set, { table, undo, nowMs });
+/** Make a set, or repeat what is there. @throws {Refusal} for a type nft doesn't know, and when another set has the name. */
+export function addSet(spec: NftSetSpec, table: Table, mustBeNew: boolean, undo: UndoLog): void {
+  const existing = table.sets.get(spec.name);
+  const wanted = declared(spec);
+  if (existing !== undefined) {
+    if (mustBeNew || shapeOf(wanted) !== shapeOf(existing)) throw kernelRefusal("EEXIST");
+    undo.noteRepetition();
+    return;
   }
+  putNamed(table.sets, spec.name, { ...wanted, handle: ++table.lastHandle }, undo);
 }
 
-function setOf(command: Exclude<SetCommand, { do: "add set" }>, table: Table): NftSet {
-  const set = table.sets.get(command.set.name);
-  // Deletions are left to the kernel, the rest is looked up by nft.
-  if (set === undefined)
-    throw command.do === "delete set" ? kernelRefusal("ENOENT", command.set) : new Refusal("No such file or directory", command.set);
-  return set;
-}
-
-function addSet(command: Extract<Command, { do: "add set" }>, table: Table, undo: UndoLog, nowMs: number): void {
-  const { set: named, body, mustBeNew } = command;
-  const existing = table.sets.get(named.name);
-  const wanted = declareSet(command, table);
-  if (existing !== undefined && (mustBeNew || shapeOf(wanted) !== shapeOf(existing))) throw kernelRefusal("EEXIST", named);
-  const set = existing ?? { ...wanted, handle: ++table.lastHandle };
-  if (existing === undefined) putNamed(table.sets, named.name, set, undo);
-  else undo.noteRepetition();
-  addElements(body.elements, set, { table, undo, nowMs, mustBeNew: false });
+function declared({ name, type = "", map, size, flags = [], timeout }: NftSetSpec): Omit<NftSet, "handle"> {
+  const types = typesOf(type);
+  const data = map === undefined || map === "verdict" ? map : typesOf(map);
+  if (types === undefined || (map !== undefined && data === undefined)) throw new Refusal("unknown datatype");
+  if (flags.includes("interval")) throw new Refusal("the fake has no intervals");
+  const wanted = [...flags, ...(timeout === undefined ? [] : ["timeout"])];
+  return {
+    name,
+    types,
+    data,
+    protocol: /"protocol":"(tcp|udp|sctp)"/.exec(JSON.stringify(map ?? ""))?.[1],
+    flags: FLAG_ORDER.filter((flag) => wanted.includes(flag)),
+    size: size ?? (wanted.includes("dynamic") ? DYNAMIC_SIZE : undefined),
+    timeoutMs: timeout === undefined ? undefined : timeout * 1_000,
+    elements: new Map(),
+    targets: new Map(),
+    uses: 0,
+  };
 }
 
 /** What a declaration has to repeat to be taken for the same set. */
 function shapeOf({ types, data, flags }: Omit<NftSet, "handle">): string {
-  const names = (of: NftSet["types"]): string => of.map(({ name }) => name).join(" . ");
-  return `${names(types)} : ${typeof data === "object" ? names(data) : (data ?? "")} ${flags.toSorted().join(",")}`;
+  return `${types.join(" . ")} : ${typeof data === "object" ? data.join(" . ") : (data ?? "")} ${flags.toSorted().join(",")}`;
 }
 
-interface ElementContext {
-  readonly table: Table;
-  readonly undo: UndoLog;
-  readonly nowMs: number;
-  readonly mustBeNew?: boolean;
-}
-
-function addElements(syntaxes: readonly ElementSyntax[], set: NftSet, { table, undo, nowMs, mustBeNew = false }: ElementContext): void {
-  const elements = readElements(syntaxes, set, table, nowMs);
-  for (const [index, element] of elements.entries()) {
-    const span = syntaxes[index] as ElementSyntax & Named;
-    if (set.data !== undefined && element.data === undefined) throw kernelRefusal("EINVAL", span);
-    const existing = liveElement(set, element.key, nowMs, undo);
-    if (existing !== undefined) {
-      if (mustBeNew || !isSameData(existing.data, element.data)) throw kernelRefusal("EEXIST", span);
+/** Carry out what is written about elements. @throws {Refusal}. */
+export function executeElements({ verb, set: name, elements }: NftElements, table: Table, undo: UndoLog, nowMs: number): void {
+  const set = table.sets.get(name);
+  if (set === undefined) throw new Refusal("No such file or directory");
+  for (const { key: start, place, value, comment } of elements) {
+    const key = place === undefined ? start : `${start} . ${place}`;
+    if (!isOfTypes(set.types, key)) throw new Refusal("datatype mismatch");
+    const existing = liveElement(set, key, nowMs, undo);
+    if (verb === "delete") {
+      if (existing === undefined) throw kernelRefusal("ENOENT");
+      dropElement(set, existing, undo);
       continue;
     }
-    if (overlaps(set, element)) throw kernelRefusal("EEXIST", span);
-    if (set.size !== undefined && set.elements.size >= set.size) throw kernelRefusal("ENFILE", span);
+    if (comment.length > COMMENT_MAX) throw new Refusal("Comment too long: 128 characters maximum allowed");
+    const times = set.timeoutMs === undefined ? {} : { expiresAtMs: nowMs + set.timeoutMs };
+    const element: Element = { key, value, comment, ...times, ...targetOf(set, value, table) };
+    if (existing !== undefined) {
+      if (existing.value !== value) throw kernelRefusal("EEXIST");
+      continue;
+    }
+    if (set.size !== undefined && set.elements.size >= set.size) throw kernelRefusal("ENFILE");
     putElement(set, element, undo);
   }
 }
 
-function deleteElements(syntaxes: readonly ElementSyntax[], set: NftSet, { table, undo, nowMs }: ElementContext): void {
-  const elements = readElements(syntaxes.map(withoutVerdict), set, table, nowMs);
-  for (const [index, { key }] of elements.entries()) {
-    const existing = liveElement(set, key, nowMs, undo);
-    const span = syntaxes[index] as ElementSyntax;
-    // nft looks intervals up itself.
-    if (existing === undefined)
-      throw set.flags.includes("interval") ? new Refusal("element does not exist", span) : kernelRefusal("ENOENT", span);
-    dropElement(set, existing, undo);
-  }
+function isOfTypes(types: readonly string[], text: string): boolean {
+  const parts = text.split(" . ");
+  return parts.length === types.length && parts.every((part, index) => isValue(types[index] ?? "", part));
+}
+
+function targetOf({ data }: NftSet, value: string, table: Table): Pick<Element, "chain"> {
+  if (data === undefined ? value !== "" : value === "") throw kernelRefusal("EINVAL");
+  if (data !== undefined && data !== "verdict" && !isOfTypes(data, value)) throw new Refusal("datatype mismatch");
+  const [, target] = data === "verdict" ? value.split(" ") : [];
+  return target === undefined ? {} : { chain: targetNamed(table, target) };
 }
 
 /** The element under a key; one that has timed out is swept away first. */
 function liveElement(set: NftSet, key: string, nowMs: number, undo: UndoLog): Element | undefined {
-  const element = set.elements.get(key);
-  if (element?.expiresAtMs === undefined || element.expiresAtMs > nowMs) return element;
-  dropElement(set, element, undo);
-  return undefined;
-}
-
-/** Where an element leads, and for how long, doesn't matter to its deletion. */
-function withoutVerdict({ key, data, start, end }: ElementSyntax): ElementSyntax {
-  return { key, start, end, ...(data === undefined || data.is === "verdict" ? {} : { data }) };
+  const stale = set.elements.get(key);
+  const element = findElement(set, key, nowMs);
+  if (stale !== undefined && element === undefined) dropElement(set, stale, undo);
+  return element;
 }

@@ -1,188 +1,182 @@
-import { executeElements } from "./execute-elements.ts";
-import { compileRule } from "./compile-rule.ts";
-import { chainOf } from "./read-elements.ts";
+import { isElements } from "../../nft-statement/nft-statement.ts";
+import type { NftStatement } from "../../nft-statement/nft-statement.ts";
+import { printRule } from "../../nft-statement/print.ts";
+import type { NftChainSpec, NftRuleSpec, NftSubject } from "../../nft-statement/syntax.ts";
+import { readNftRule } from "../../nft/read-rules.ts";
+import { addSet, executeElements } from "./execute-elements.ts";
+import { referencesOf } from "./references.ts";
 import { kernelRefusal, Refusal } from "./refusal.ts";
-import { putNamed, putRules } from "./ruleset.ts";
+import { dropElement, namedSetsOf, putNamed, putRules } from "./ruleset.ts";
 import type { BaseHook, Chain, Rule, Ruleset, Table } from "./ruleset.ts";
-import type { Hook } from "./hooks.ts";
 import type { UndoLog } from "./undo-log.ts";
-import type { Command, HookSyntax, TableRef } from "./syntax.ts";
 
-/** Longest name in bytes. */
 const NAME_BYTES_MAX = 255;
-const HOOKS: Readonly<Record<BaseHook["type"], readonly Hook[]>> = {
+/** nft refuses longer comments itself. */
+const COMMENT_MAX = 128;
+/** Where each type of chain may be called in. */
+const HOOKS: Readonly<Record<string, readonly string[]>> = {
   filter: ["prerouting", "input", "forward", "output", "postrouting"],
   nat: ["prerouting", "input", "output", "postrouting"],
   route: ["output"],
 };
-/** Nat chains come after conntrack. */
+/** Conntrack translates at -200, so nat chains come later. */
 const NAT_PRIORITY_MIN = -200;
 
-/** What one transaction works on. */
+/** What commands of one transaction share. */
 export interface Transaction {
   readonly ruleset: Ruleset;
   readonly undo: UndoLog;
-  readonly nowMs: number;
+  readonly nowMs: () => number;
   /** Tables that were changed. */
   readonly touched: Set<Table>;
   /** Tables in which packets may take ways they could not take before. */
   readonly rerouted: Set<Table>;
 }
 
-/** Carry out one command that changes something. @throws {Refusal} when nft or the kernel refuses it; what was done before it is in `undo`. */
-export function execute(command: Exclude<Command, { do: "list" | "list table" | "list set" }>, transaction: Transaction): void {
-  const { ruleset, undo, touched, nowMs } = transaction;
-  if (command.do === "flush ruleset") {
-    for (const table of ruleset.tables.values())
-      if (command.family === undefined || table.family === command.family) dropTable(table, transaction);
+/** Carry out one part of a transaction. @throws {Refusal} when nft or the kernel refuses it; what was done before it is in `undo`. */
+export function execute(statement: NftStatement, transaction: Transaction): void {
+  const { undo, nowMs, rerouted } = transaction;
+  if (isElements(statement)) {
+    const table = tableOf(statement.family, statement.table, transaction);
+    executeElements(statement, table, undo, nowMs());
+    if (statement.verb === "add" && table.sets.get(statement.set)?.data === "verdict") rerouted.add(table);
     return;
   }
-  if (command.do === "add table") return addTable(command, transaction);
-  const table = tableOf(command.place, ruleset, command);
+  const [verb, subject] = Object.entries(statement)[0] as [Verb, NftSubject | { readonly ruleset: null }];
+  if ("ruleset" in subject) {
+    for (const table of transaction.ruleset.tables.values()) dropTable(table, transaction);
+    return;
+  }
+  if ("table" in subject) return executeTable(verb, subject.table, transaction);
+  const { family, table: name } = Object.values(subject)[0] as NftRuleSpec;
+  const table = tableOf(family, name, transaction);
+  if ("chain" in subject) executeChain(verb, subject.chain, table, undo);
+  else if ("rule" in subject) {
+    executeRule(verb, subject.rule, table, transaction);
+    if (verb !== "delete") rerouted.add(table);
+  } else executeSet(verb, "set" in subject ? subject.set : subject.map, table, undo);
+}
+
+type Verb = "add" | "create" | "insert" | "replace" | "delete" | "flush";
+
+function tableOf(family: string, name: string, { ruleset, touched }: Transaction): Table {
+  const table = ruleset.tables.get(`${family} ${name}`);
+  if (table === undefined) throw kernelRefusal("ENOENT");
   touched.add(table);
-  switch (command.do) {
-    case "delete table":
-      return dropTable(table, transaction);
-    case "flush table":
-      for (const chain of table.chains.values()) putRules(chain, [], undo);
-      return;
-    case "add chain":
-      return addChain(command, table, transaction);
-    case "delete chain":
-      return deleteChain(chainOf(table, command.chain), command.chain, table, undo);
-    case "flush chain": {
-      const chain = chainOf(table, command.chain);
-      if (chain.rules.length > 0) putRules(chain, [], undo);
-      return;
-    }
-    case "add rule":
-      transaction.rerouted.add(table);
-      return addRule(command, table, transaction);
-    case "delete rule": {
-      const chain = chainOf(table, command.chain);
-      ruleAt(chain, command.handle);
-      putRules(
-        chain,
-        chain.rules.filter(({ handle }) => handle !== command.handle.number),
-        undo,
-      );
-      return;
-    }
-    default:
-      executeElements(command, table, undo, nowMs);
-      if (command.do.startsWith("add") && table.sets.get(command.set.name)?.data === "verdict") transaction.rerouted.add(table);
-  }
+  return table;
 }
 
-/** Find the table a command is about. @throws {Refusal}. */
-export function tableOf({ family, table }: TableRef, ruleset: Ruleset, command: Pick<Command, "do">): Table {
-  const found = ruleset.table(family, table.name);
-  if (found !== undefined) return found;
-  // What nft itself looks up (rules and elements) and what it leaves to the kernel have different words.
-  const isLookedUp = /rule|chain|element|set/.test(command.do) && !command.do.startsWith("delete chain");
-  throw isLookedUp ? new Refusal("No such file or directory", table) : kernelRefusal("ENOENT", table);
+function checkName(name: string): void {
+  if (name.length > NAME_BYTES_MAX) throw kernelRefusal("ERANGE");
 }
 
-function checkName({ name, ...span }: { readonly name: string; readonly start: number; readonly end: number }): void {
-  if (name.length > NAME_BYTES_MAX) throw kernelRefusal("ERANGE", span);
-}
-
-function addTable({ place, mustBeNew, comment }: Extract<Command, { do: "add table" }>, { ruleset, undo, touched }: Transaction): void {
-  const { family, table: named } = place;
-  checkName(named);
-  const existing = ruleset.table(family, named.name);
-  if (existing !== undefined) {
-    if (mustBeNew) throw kernelRefusal("EEXIST", named);
+function executeTable(verb: Verb, { family, name }: { readonly family: string; readonly name: string }, transaction: Transaction): void {
+  const { ruleset, undo, touched } = transaction;
+  if (verb === "delete") return dropTable(tableOf(family, name, transaction), transaction);
+  if (verb === "flush") {
+    for (const chain of tableOf(family, name, transaction).chains.values()) putRules(chain, [], undo);
     return;
   }
-  const table: Table = {
-    family,
-    name: named.name,
-    handle: ++ruleset.lastHandle,
-    comment,
-    chains: new Map(),
-    sets: new Map(),
-    lastHandle: 0,
-  };
-  putNamed(ruleset.tables, `${family} ${named.name}`, table, undo);
+  checkName(name);
+  if (family !== "ip" && family !== "ip6") throw new Refusal("the fake has no other families than ip and ip6");
+  const id = `${family} ${name}`;
+  if (ruleset.tables.has(id)) {
+    if (verb === "create") throw kernelRefusal("EEXIST");
+    return;
+  }
+  const handle = ++ruleset.lastHandle;
+  const table: Table = { family, name, tool: "nft", place: id, handle, chains: new Map(), sets: new Map(), lastHandle: 0 };
+  putNamed(ruleset.tables, id, table, undo);
   touched.add(table);
 }
 
 function dropTable(table: Table, { ruleset, undo, touched }: Transaction): void {
-  putNamed(ruleset.tables, `${table.family} ${table.name}`, undefined, undo);
+  putNamed(ruleset.tables, table.place, undefined, undo);
   touched.add(table);
 }
 
-function addChain(command: Extract<Command, { do: "add chain" }>, table: Table, { undo }: Transaction): void {
-  const { chain: named, hook, policy, mustBeNew, comment } = command;
-  checkName(named);
-  const base = hook === undefined ? undefined : baseHook(hook);
-  const existing = table.chains.get(named.name);
+function executeSet(verb: Verb, spec: Parameters<typeof addSet>[0], table: Table, undo: UndoLog): void {
+  checkName(spec.name);
+  if (verb !== "delete" && verb !== "flush") return addSet(spec, table, verb === "create", undo);
+  const set = table.sets.get(spec.name);
+  if (set === undefined) throw kernelRefusal("ENOENT");
+  if (verb === "delete" && set.uses > 0) throw kernelRefusal("EBUSY");
+  for (const element of set.elements.values()) dropElement(set, element, undo);
+  if (verb === "delete") putNamed(table.sets, set.name, undefined, undo);
+}
+
+function executeChain(verb: Verb, spec: NftChainSpec, table: Table, undo: UndoLog): void {
+  if (verb === "delete") {
+    const chain = chainOf(table, spec.name);
+    // Counted before its own rules go: one that leads to itself is in use.
+    if (chain.uses > 0) throw kernelRefusal("EBUSY");
+    putRules(chain, [], undo);
+    return putNamed(table.chains, chain.name, undefined, undo);
+  }
+  if (verb === "flush") {
+    const chain = chainOf(table, spec.name);
+    if (chain.rules.length > 0) putRules(chain, [], undo);
+    return;
+  }
+  checkName(spec.name);
+  const hook = baseHook(spec);
+  const existing = table.chains.get(spec.name);
   if (existing !== undefined) {
-    if (mustBeNew) throw kernelRefusal("EEXIST", named);
-    return updateChain(existing, base, command, undo);
+    if (verb === "create") throw kernelRefusal("EEXIST");
+    return updateChain(existing, hook, spec, undo);
   }
-  if (policy !== undefined && base === undefined) throw kernelRefusal("EOPNOTSUPP", named);
-  if (policy === "drop" && base?.type === "nat") throw kernelRefusal("EOPNOTSUPP", named);
-  const chain: Chain = { name: named.name, handle: ++table.lastHandle, comment, base, policy: policy ?? "accept", rules: [], uses: 0 };
-  putNamed(table.chains, named.name, chain, undo);
+  if (spec.policy !== undefined && (hook === undefined || (spec.policy === "drop" && hook.type === "nat")))
+    throw kernelRefusal("EOPNOTSUPP");
+  const handle = ++table.lastHandle;
+  putNamed(table.chains, spec.name, { name: spec.name, handle, ...(hook === undefined ? {} : { hook }), rules: [], uses: 0 }, undo);
 }
 
-function updateChain(existing: Chain, base: BaseHook | undefined, command: Extract<Command, { do: "add chain" }>, undo: UndoLog): void {
-  const { chain: named, policy } = command;
-  const was = existing.base;
+function updateChain({ hook: was }: Chain, hook: BaseHook | undefined, { policy }: NftChainSpec, undo: UndoLog): void {
   undo.noteRepetition();
-  if (base !== undefined) {
-    if (was === undefined) throw kernelRefusal("EEXIST", named);
-    if (was.hook !== base.hook || was.priority !== base.priority) throw kernelRefusal("EOPNOTSUPP", command);
-    if (was.type !== base.type) throw kernelRefusal("EEXIST", named);
+  if (hook !== undefined) {
+    if (was === undefined || was.type !== hook.type) throw kernelRefusal("EEXIST");
+    if (was.at !== hook.at || was.priority !== hook.priority) throw kernelRefusal("EOPNOTSUPP");
   }
-  if (policy === undefined || policy === existing.policy) return;
-  if (was === undefined || was.type === "nat") throw kernelRefusal("EOPNOTSUPP", named);
-  const before = existing.policy;
-  existing.policy = policy;
-  undo.add(() => (existing.policy = before));
+  if (policy === undefined || policy === was?.policy) return;
+  if (was === undefined || was.type === "nat") throw kernelRefusal("EOPNOTSUPP");
+  const before = was.policy;
+  was.policy = policy;
+  undo.add(() => (was.policy = before));
 }
 
-function baseHook({ type, hook, priority, ...span }: HookSyntax): BaseHook {
-  const hooks = HOOKS[type as BaseHook["type"]];
-  if (hooks === undefined) throw new Refusal(`unknown chain type ${type}`, span);
-  const known = HOOKS.filter.find((name) => name === hook.name);
-  if (known === undefined) throw new Refusal("unknown chain hook", hook);
-  if (!hooks.includes(known)) throw kernelRefusal("EOPNOTSUPP", span);
-  if (type === "nat" && priority <= NAT_PRIORITY_MIN) throw kernelRefusal("EOPNOTSUPP", span);
-  return { type: type as BaseHook["type"], hook: known, priority };
+function baseHook({ type = "", hook, prio = 0, policy = "accept" }: NftChainSpec): BaseHook | undefined {
+  if (hook === undefined) return undefined;
+  const hooks = HOOKS[type];
+  if (hooks === undefined || HOOKS["filter"]?.includes(hook) !== true) throw new Refusal("unknown chain type or hook");
+  if (!hooks.includes(hook) || (type === "nat" && prio <= NAT_PRIORITY_MIN)) throw kernelRefusal("EOPNOTSUPP");
+  return { type, at: hook, priority: prio, policy };
 }
 
-function deleteChain(chain: Chain, named: { readonly start: number; readonly end: number }, table: Table, undo: UndoLog): void {
-  // Counted before its own rules go: one that leads to itself is in use.
-  if (chain.uses > 0) throw kernelRefusal("EBUSY", named);
-  putRules(chain, [], undo);
-  putNamed(table.chains, chain.name, undefined, undo);
+function chainOf({ chains }: Table, name: string): Chain {
+  const chain = chains.get(name);
+  if (chain === undefined) throw kernelRefusal("ENOENT");
+  return chain;
 }
 
-function addRule(command: Extract<Command, { do: "add rule" }>, table: Table, { undo, nowMs }: Transaction): void {
-  const { where, handle, rule: syntax } = command;
-  const { rule: compiled, refusal } = compileRule(syntax, table, nowMs);
-  const chain = chainOf(table, command.chain);
-  const at = handle === undefined ? undefined : ruleAt(chain, handle);
-  if (refusal !== undefined) throw refusal;
-  // One that replaces another takes its handle, too.
-  const rule = { ...compiled, handle: where === "replace" && at !== undefined ? at.handle : ++table.lastHandle };
+function executeRule(verb: Verb, spec: NftRuleSpec, table: Table, { undo, nowMs }: Transaction): void {
+  const chain = chainOf(table, spec.chain);
+  const at = spec.handle === undefined ? undefined : chain.rules.find(({ handle }) => handle === spec.handle);
+  if (at === undefined && (spec.handle !== undefined || verb === "delete" || verb === "replace")) throw kernelRefusal("ENOENT");
   const before = chain.rules;
-  const index = at === undefined ? 0 : before.indexOf(at);
-  const rules = {
-    end: () => [...before, rule],
-    start: () => [rule, ...before],
-    after: () => before.toSpliced(index + 1, 0, rule),
-    before: () => before.toSpliced(index, 0, rule),
-    replace: () => before.with(index, rule),
-  }[where]();
-  putRules(chain, rules, undo);
-}
-
-function ruleAt(chain: Chain, { number, ...span }: { readonly number: number; readonly start: number; readonly end: number }): Rule {
-  const rule = chain.rules.find(({ handle }) => handle === number);
-  if (rule === undefined) throw kernelRefusal("ENOENT", span);
-  return rule;
+  const index = at === undefined ? (verb === "insert" ? 0 : before.length) : before.indexOf(at);
+  if (verb === "delete") return putRules(chain, before.toSpliced(index, 1), undo);
+  const { expr = [], comment } = spec;
+  if ((comment ?? "").length > COMMENT_MAX) throw new Refusal("Comment too long: 128 characters maximum allowed");
+  // One that replaces another takes its handle, too.
+  const rule: Rule = {
+    handle: verb === "replace" && at !== undefined ? at.handle : ++table.lastHandle,
+    comment,
+    expr,
+    ...referencesOf(expr, table),
+    ...readNftRule(expr, namedSetsOf(table, nowMs)),
+    text: printRule(expr),
+    deletion: "",
+  };
+  const from = verb === "add" && at !== undefined ? index + 1 : index;
+  putRules(chain, before.toSpliced(from, verb === "replace" ? 1 : 0, rule), undo);
 }

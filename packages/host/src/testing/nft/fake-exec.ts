@@ -1,18 +1,26 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec, ExecOptions, ExecResult } from "@turnout/core";
 import { startedLater } from "../started-later.ts";
-import type { NftResult } from "./nft-engine.ts";
 
 const VERSION = "nftables v1.0.6 (Lester Gooch #5)\n";
 const KILLED = 137;
 
-/** What comes of running an input: nft's answer, or nft is killed before or after it did its work. */
-export type RunInput = (text: string, file: string) => NftResult | "killed";
+/** What one input came to. */
+export interface NftResult {
+  readonly isDone: boolean;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Tables that were changed; empty when nothing was. */
+  readonly changed: readonly string[];
+}
+
+/** Runs an input, as text and as data, or as text only: nft's answer, or nft is killed before or after it did its work. */
+export type RunInput = (text: string, data: unknown) => NftResult | "killed";
 
 /**
  * The programs of the host: there is nft, under whatever path, and nothing else.
  *
- * Shape: `nft -f -` and `nft -j list …` as the backend calls them, and `nft --version`.
+ * Shape: `nft -f -` and `nft -j list …` as the backends call them, and `nft --version`. Whoever reads no text gets what it says as data.
  */
 export function createNftExec(runInput: RunInput): Exec {
   const run = (file: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> =>
@@ -25,11 +33,8 @@ function runOnce(file: string, args: readonly string[], options: ExecOptions, ru
   if (!isNft(file)) throw missing(file, args);
   if (args.join(" ") === "--version") return { code: 0, stdout: VERSION, stderr: "" };
   const isFile = args.join(" ") === "-f -";
-  const isJson = args[0] === "-j";
-  // Listing is understood as JSON alone.
-  if (!isFile && !isJson && args.some((arg) => arg === "list")) return { code: 1, stdout: "", stderr: "Error: the fake lists JSON only\n" };
-  const text = isFile ? (options.input ?? "") : `${args.slice(isJson ? 1 : 0).join(" ")}\n`;
-  const answer = runInput(text, isFile ? "/dev/stdin" : "");
+  if (!isFile && args[0] !== "-j") return { code: 1, stdout: "", stderr: "Error: the fake lists JSON only\n" };
+  const answer = runInput(isFile ? (options.input ?? "") : args.slice(1).join(" "), options.data);
   if (answer === "killed") return { code: KILLED, stdout: "", stderr: "" };
   return { code: answer.isDone ? 0 : 1, stdout: answer.stdout, stderr: answer.stderr };
 }

@@ -2,27 +2,28 @@ import { ProxyError } from "@turnout/core";
 import type { Clock, Exec } from "@turnout/core";
 import type { FaultSwitches, Packet, Trace } from "@turnout/conformance";
 import type { FakeNetlink } from "../fake-netlink.ts";
-import { nftStatementText } from "../../nft-statement/nft-statement.ts";
-import type { NftTable } from "../../netlink/nft-table.ts";
+import { isElements, nftStatementText } from "../../nft-statement/nft-statement.ts";
+import type { NftStatement } from "../../nft-statement/nft-statement.ts";
 import { nftError } from "../../nft/errors.ts";
+import { execute } from "./execute.ts";
+import type { Transaction } from "./execute.ts";
 import { createNftExec } from "./fake-exec.ts";
-import { listedTable } from "./listed-table.ts";
-import { NftEngine } from "./nft-engine.ts";
-import type { NftResult } from "./nft-engine.ts";
-import type { Ruleset } from "./ruleset.ts";
+import type { NftResult } from "./fake-exec.ts";
+import { netlinkTable, rulesetText, setText } from "./json.ts";
+import { Refusal } from "./refusal.ts";
+import { Ruleset } from "./ruleset.ts";
 import { tracePacket } from "./tracer.ts";
 import { UndoLog } from "./undo-log.ts";
+import { validateTable } from "./validate.ts";
 
-/** Pids as the kernel would name them: the proxy's nft, and somebody's. */
+/** Pids as the kernel would name them: the proxy's nft, and another program's. */
 const OWN_PID = 4_242;
 const EXTERNAL_PID = 6_666;
-
-const NO_MEMORY: NftResult = { isDone: false, stdout: "", stderr: "Error: Could not process rule: Cannot allocate memory\n", changed: [] };
 
 /** What the fake shares with the rest of its host. */
 export interface FakeNftHost {
   readonly clock: Pick<Clock, "nowMs">;
-  /** Told of each commit. */
+  /** Notified of each commit. */
   readonly netlink: FakeNetlink;
   /** Asked before each change that the proxy makes. */
   readonly faults: FaultSwitches;
@@ -38,29 +39,27 @@ export interface FollowOptions {
 /**
  * nft and the kernel's ruleset behind it, in memory: a part of a fake host.
  *
- * Shape: it begins empty. Its nft understands what Turnout's backends write and what a foreign hand is likely to; the rest of nft's language is
- * refused as a syntax error.
- * Edges: it behaves like nft 1.0.6 on Linux 6.18, checked against them by `real-nft.test.ts` of the nft backend.
+ * Shape: it begins empty. It takes what transactions are made of, not nft's language: that has one printer, which is tried on the real nft.
+ * Edges: it behaves like nft 1.0.6 on Linux 6.18, checked against them by `real-nft.test.ts` of the nft backend. It has no intervals in sets.
  */
 export class FakeNft {
   /** What the proxy runs; its changes fail as the switches say. */
   readonly exec: Exec;
+  readonly ruleset: Ruleset = new Ruleset();
   readonly #host: FakeNftHost;
-  readonly #engine = new NftEngine();
   #written = 0;
 
   constructor(host: FakeNftHost) {
     this.#host = host;
-    this.exec = createNftExec((text, file) => this.#runOwn(text, file));
+    this.exec = createNftExec((text, data) => (data === undefined ? this.#list(text) : this.#runOwn(data as readonly NftStatement[])));
     host.netlink.serveNft({
-      read: (family, table) => this.#table(family, table),
-      write: (statements) => this.#write(statements.map((statement) => `${nftStatementText(statement)}\n`).join("")),
-      remove: (family, table) => void this.#write(`delete table ${family} ${table}\n`),
+      read: (family, name) => {
+        const table = this.ruleset.tables.get(`${family} ${name}`);
+        return table && netlinkTable(table, this.#nowMs());
+      },
+      write: (statements) => this.#write(statements),
+      remove: (family, name) => void this.#write([{ delete: { table: { family, name } } }]),
     });
-  }
-
-  get ruleset(): Ruleset {
-    return this.#engine.ruleset;
   }
 
   /** How many elements, chains and so on the proxy has written. */
@@ -68,14 +67,14 @@ export class FakeNft {
     return this.#written;
   }
 
-  /** Somebody else runs nft; the input is one transaction. */
-  run(text: string): NftResult {
-    return this.#commit(text, "/dev/stdin", EXTERNAL_PID);
+  /** Another program runs nft; the input is one transaction. */
+  run(statements: readonly NftStatement[]): NftResult {
+    return this.#commit(statements, EXTERNAL_PID);
   }
 
-  /** Everything there is, as `nft -j list ruleset` prints it. */
+  /** Everything there is, as `nft -j list ruleset` prints it, rules as they were given. */
   list(): string {
-    return this.#engine.run("list ruleset", this.#host.clock.nowMs(), "").stdout;
+    return rulesetText(this.ruleset, this.#nowMs());
   }
 
   /** Follow the first packet of a connection; what rules learn of it stays. See {@link tracePacket}. */
@@ -91,58 +90,65 @@ export class FakeNft {
     return trace;
   }
 
-  /** What netlink answers: what is listed. */
-  #table(family: "ip" | "ip6", table: string): NftTable | undefined {
-    const { isDone, stdout } = this.#engine.run(`list table ${family} ${table}`, this.#host.clock.nowMs(), "");
-    return isDone ? listedTable(stdout) : undefined;
+  #nowMs(): number {
+    return this.#host.clock.nowMs();
+  }
+
+  /** The one listing that is asked for: `list set ip t s`. */
+  #list(text: string): NftResult {
+    const [, what, family = "", name = "", set = ""] = text.trim().split(/\s+/);
+    const table = this.ruleset.tables.get(`${family} ${name}`);
+    const found = what === "set" ? table?.sets.get(set) : undefined;
+    if (table === undefined || found === undefined) return refused("No such file or directory");
+    return { isDone: true, stdout: setText(table, found, this.#nowMs()), stderr: "", changed: [] };
   }
 
   /** What netlink is given. @throws {ProxyError} what the kernel refuses. */
-  #write(text: string): boolean {
-    const answer = this.#runOwn(text, "", "unreported");
+  #write(statements: readonly NftStatement[]): boolean {
+    const answer = this.#runOwn(statements, "unreported");
     if (answer === "killed") throw new ProxyError("tool_failed", "a transaction can't be sent");
     if (!answer.isDone) throw nftError(answer.stderr, "apply a transaction");
     return answer.changed.length > 0;
   }
 
   #follow(packet: Packet, { isLocal, random }: FollowOptions, undo: UndoLog): Trace {
-    return tracePacket(this.ruleset, packet, { isLocal, random, nowMs: this.#host.clock.nowMs(), undo });
+    return tracePacket(this.ruleset, packet, { isLocal, random, nowMs: this.#nowMs(), undo });
   }
 
-  #runOwn(text: string, file: string, reporting: "reported" | "unreported" = "reported"): NftResult | "killed" {
-    const when = isChange(text) ? this.#host.faults.next(text) : undefined;
-    switch (when) {
-      case undefined:
-        return this.#commit(text, file, OWN_PID, reporting);
-      case "before":
-        return NO_MEMORY;
-      case "during":
-        return "killed";
-      case "after":
-        this.#commit(text, file, OWN_PID);
-        return "killed";
+  #runOwn(statements: readonly NftStatement[], reporting: "reported" | "unreported" = "reported"): NftResult | "killed" {
+    const when = this.#host.faults.next(statements.map(nftStatementText).join("\n"));
+    if (when === "before") return refused("Could not process rule: Cannot allocate memory");
+    if (when === "during") return "killed";
+    const answer = this.#commit(statements, OWN_PID, when === "after" ? "reported" : reporting);
+    return when === "after" ? "killed" : answer;
+  }
+
+  /** All or nothing. */
+  #commit(statements: readonly NftStatement[], pid: number, reporting: "reported" | "unreported" = "reported"): NftResult {
+    const undo = new UndoLog();
+    const transaction: Transaction = {
+      ruleset: this.ruleset,
+      undo,
+      nowMs: () => this.#nowMs(),
+      touched: new Set(),
+      rerouted: new Set(),
+    };
+    try {
+      for (const statement of statements) execute(statement, transaction);
+      if (!undo.isEmpty) for (const table of transaction.rerouted) if (this.ruleset.tables.get(table.place) === table) validateTable(table);
+    } catch (error) {
+      undo.rollBack();
+      if (error instanceof Refusal) return refused(error.message);
+      throw error;
     }
-  }
-
-  #commit(text: string, file: string, pid: number, reporting: "reported" | "unreported" = "reported"): NftResult {
-    const { clock, netlink } = this.#host;
-    const answer = this.#engine.run(text, clock.nowMs(), file);
-    if (pid === OWN_PID && answer.changed.length > 0) this.#written += countWritten(text);
-    if (answer.changed.length > 0 && reporting === "reported") netlink.commitNft({ pid, process: "nft", tables: answer.changed });
-    return answer;
+    const changed = undo.isEmpty ? [] : [...transaction.touched].map(({ place }) => place);
+    if (changed.length > 0 && pid === OWN_PID)
+      this.#written += statements.reduce((sum, one) => sum + (isElements(one) ? one.elements.length : 1), 0);
+    if (changed.length > 0 && reporting === "reported") this.#host.netlink.commitNft({ pid, process: "nft", tables: changed });
+    return { isDone: true, stdout: "", stderr: "", changed };
   }
 }
 
-/** How many elements, chains and so on an input writes. */
-function countWritten(text: string): number {
-  const counts = text.split("\n").map((line) => {
-    const [, elements] = /^\s*(?:add|create|delete) element [^{]*\{(.*)\}/.exec(line) ?? [];
-    return elements === undefined ? Number(isChange(line)) : elements.split(",").length;
-  });
-  return counts.reduce((sum, count) => sum + count, 0);
-}
-
-/** Barriers and listings are no changes. */
-function isChange(text: string): boolean {
-  return /^\s*(?:add|create|insert|replace|delete|flush)\s/.test(text);
+function refused(message: string): NftResult {
+  return { isDone: false, stdout: "", stderr: `Error: ${message}\n`, changed: [] };
 }

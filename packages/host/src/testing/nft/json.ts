@@ -1,16 +1,20 @@
-import { jsonOfKey } from "./data-types.ts";
-import type { Element, NftSet, Rule, Ruleset, Table, VerdictValue } from "./ruleset.ts";
+import type { NftElement } from "../../netlink/nft-elements.ts";
+import type { NftTable } from "../../netlink/nft-table.ts";
+import { printHook } from "../../nft-statement/print.ts";
+import { dataJson } from "./ruleset.ts";
+import type { Element, NftSet, Ruleset, Table } from "./ruleset.ts";
+import { valueJson } from "./types.ts";
 
 const METAINFO = { metainfo: { version: "1.0.6", release_name: "Lester Gooch #5", json_schema_version: 1 } };
-
-/** What `nft -j list table` prints. */
-export function tableText(table: Table, nowMs: number): string {
-  return print(tableEntries(table, nowMs));
-}
 
 /** What `nft -j list set` prints. */
 export function setText({ family, name }: Table, set: NftSet, nowMs: number): string {
   return print([setEntry(set, { family, table: name }, nowMs)]);
+}
+
+/** What `nft -j list ruleset` prints; rules as they were given. */
+export function rulesetText({ tables }: Ruleset, nowMs: number): string {
+  return print(inOrder(tables).flatMap((table) => tableEntries(table, nowMs)));
 }
 
 /** In the order in which they were made. */
@@ -18,68 +22,47 @@ function inOrder<T extends { readonly handle: number }>(things: ReadonlyMap<stri
   return [...things.values()].sort((a, b) => a.handle - b.handle);
 }
 
-/** What `nft -j list ruleset` prints. */
-export function rulesetText({ tables }: Ruleset, family: "ip" | "ip6" | undefined, nowMs: number): string {
-  const chosen = inOrder(tables).filter((table) => family === undefined || table.family === family);
-  return print(chosen.flatMap((table) => tableEntries(table, nowMs)));
-}
-
-/** What `nft -j list tables` prints. */
-export function tablesText({ tables }: Ruleset, family: "ip" | "ip6" | undefined): string {
-  const chosen = inOrder(tables).filter((table) => family === undefined || table.family === family);
-  return print(chosen.map(tableEntry));
-}
-
 function print(entries: readonly unknown[]): string {
   return `${JSON.stringify({ nftables: [METAINFO, ...entries] })}\n`;
 }
 
-function tableEntry({ family, name, handle, comment }: Table): unknown {
-  return { table: { family, name, handle, ...(comment === undefined ? {} : { comment }) } };
-}
-
-function tableEntries(table: Table, nowMs: number): readonly unknown[] {
-  const { family, name, chains, sets } = table;
+function tableEntries({ family, name, handle: own, chains, sets }: Table, nowMs: number): readonly unknown[] {
   const inTable = { family, table: name };
   return [
-    tableEntry(table),
+    { table: { family, name, handle: own } },
     ...inOrder(sets).map((set) => setEntry(set, inTable, nowMs)),
-    ...inOrder(chains).map(({ name: chain, handle, comment, base, policy }) => ({
+    ...inOrder(chains).map(({ name: chain, handle, hook }) => ({
       chain: {
         ...inTable,
         name: chain,
         handle,
-        ...(comment === undefined ? {} : { comment }),
-        ...(base === undefined ? {} : { type: base.type, hook: base.hook, prio: base.priority, policy }),
+        ...(hook === undefined ? {} : { type: hook.type, hook: hook.at, prio: hook.priority, policy: hook.policy }),
       },
     })),
-    ...inOrder(chains).flatMap(({ name: chain, rules }) => rules.map((rule) => ruleEntry(rule, { ...inTable, chain }))),
+    ...inOrder(chains).flatMap(({ name: chain, rules }) =>
+      rules.map(({ handle, comment, expr }) => ({
+        rule: { ...inTable, chain, handle, ...(comment === undefined ? {} : { comment }), expr },
+      })),
+    ),
   ];
 }
 
-function ruleEntry({ handle, comment, statements }: Rule, place: object): unknown {
-  return { rule: { ...place, handle, ...(comment === undefined ? {} : { comment }), expr: listedStatements(statements) } };
-}
-
-/** The statements of a rule that nft lists: not those that others imply. */
-export function listedStatements(statements: Rule["statements"]): readonly unknown[] {
-  return statements.filter(({ listing }) => listing?.isHidden !== true).map(({ json }) => json);
+function liveElements({ elements }: NftSet, nowMs: number): readonly Element[] {
+  return [...elements.values()].filter(({ expiresAtMs }) => expiresAtMs === undefined || expiresAtMs > nowMs);
 }
 
 function setEntry(set: NftSet, inTable: { readonly family: string; readonly table: string }, nowMs: number): unknown {
-  const { name, handle, types, data, flags, size, timeoutMs, comment } = set;
-  const elements = [...set.elements.values()].filter(({ expiresAtMs }) => expiresAtMs === undefined || expiresAtMs > nowMs);
+  const { name, handle, types, data, flags, size, timeoutMs } = set;
+  const elements = liveElements(set, nowMs);
   // `dynamic` isn't printed by nft 1.0.6.
   const printed = flags.filter((flag) => flag !== "dynamic");
-  const names = types.map((type) => type.name);
   const body = {
     family: inTable.family,
     name,
     table: inTable.table,
-    type: names.length === 1 ? names[0] : names,
+    type: types.length === 1 ? types[0] : types,
     handle,
-    ...(comment === undefined ? {} : { comment }),
-    ...(data === undefined ? {} : { map: data === "verdict" ? data : data.map((type) => type.name).join(" . ") }),
+    ...(data === undefined ? {} : { map: data === "verdict" ? data : data.join(" . ") }),
     ...(size === undefined ? {} : { size }),
     ...(printed.length === 0 ? {} : { flags: printed }),
     ...(timeoutMs === undefined ? {} : { timeout: Math.floor(timeoutMs / 1_000) }),
@@ -90,23 +73,35 @@ function setEntry(set: NftSet, inTable: { readonly family: string; readonly tabl
 
 /** One element as `nft -j` prints it: wrapped when there is more to say than its key, a pair in a map. */
 function elementJson(set: NftSet, element: Element, nowMs: number): unknown {
-  const { comment, timeoutMs, expiresAtMs, data } = element;
+  const { comment, timeoutMs, expiresAtMs } = element;
   const more = {
     ...(timeoutMs === undefined ? {} : { timeout: Math.floor(timeoutMs / 1_000) }),
     ...(expiresAtMs === undefined ? {} : { expires: Math.floor((expiresAtMs - nowMs) / 1_000) }),
-    ...(comment === undefined ? {} : { comment }),
+    ...(comment === "" ? {} : { comment }),
   };
-  const key = Object.keys(more).length === 0 ? element.json : { elem: { val: element.json, ...more } };
-  return data === undefined ? key : [key, dataJson(set, data)];
+  const val = valueJson(set.types, element.key);
+  const key = Object.keys(more).length === 0 ? val : { elem: { val, ...more } };
+  return set.data === undefined ? key : [key, dataJson(set, element)];
 }
 
-/** What an element leads to, as `nft -j` prints it. */
-export function dataJson({ data: types }: NftSet, data: NonNullable<Element["data"]>): unknown {
-  if (typeof data === "object") return verdictJson(data);
-  return types === undefined || types === "verdict" ? data : jsonOfKey(types, data);
-}
-
-/** A verdict as `nft -j` prints it. */
-export function verdictJson({ verdict, chain }: VerdictValue): unknown {
-  return { [verdict]: chain === undefined ? null : { target: chain.name } };
+/** What netlink gives of a table. */
+export function netlinkTable({ sets, chains }: Table, nowMs: number): NftTable {
+  return {
+    sets: new Map(
+      [...sets].map(([name, set]): [string, readonly NftElement[]] => [
+        name,
+        liveElements(set, nowMs).map(({ key, value, comment }) => ({ key, value, comment })),
+      ]),
+    ),
+    chains: new Map(
+      [...chains].map(([name, { hook, rules }]) => [
+        name,
+        {
+          hook: hook && printHook({ type: hook.type, hook: hook.at, prio: hook.priority }),
+          isDropping: hook?.policy === "drop",
+          comments: rules.map(({ comment = "" }) => comment),
+        },
+      ]),
+    ),
+  };
 }

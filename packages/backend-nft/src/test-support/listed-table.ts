@@ -1,6 +1,5 @@
-import type { NftElement } from "../../netlink/nft-elements.ts";
-import type { NftTable } from "../../netlink/nft-table.ts";
-import { elementComment, elementText, readingListing, readListing, verdictText } from "../../nft/listing.ts";
+import type { NftElement, NftTable } from "@turnout/host";
+import { elementComment, elementText, readingListing, readListing, verdictText } from "@turnout/host/nft";
 
 /**
  * Read out of what `nft -j list table` printed what netlink gives of that table.

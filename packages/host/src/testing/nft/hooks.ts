@@ -1,2 +1,0 @@
-/** Hooks of the ip and ip6 families. */
-export type Hook = "prerouting" | "input" | "forward" | "output" | "postrouting";
