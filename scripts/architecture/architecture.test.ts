@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { checkBackendNames } from "./check-backend-names.ts";
@@ -6,9 +5,9 @@ import { checkCitations } from "./check-citations.ts";
 import { checkImports } from "./check-imports.ts";
 import type { PackageFacts } from "./check-imports.ts";
 import { checkPurity } from "./check-purity.ts";
-import { checkCircles, checkPublished, checkLayers } from "./check-layers.ts";
-import { checkDocs, checkNames, checkParams, checkShortcuts, checkSizes, documentedShare } from "./check-shape.ts";
-import { describeFinding, findingId, judge } from "./finding.ts";
+import { checkPublished, checkLayers } from "./check-layers.ts";
+import { checkDocs, checkParams, checkShortcuts, documentedShare } from "./check-shape.ts";
+import { describeFinding } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import { parseSource } from "./source-file.ts";
 import { readPackages, readPages, readSources } from "./tree.ts";
@@ -18,8 +17,6 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 function whatOf(findings: readonly Finding[]): string[] {
   return findings.map((finding) => finding.what);
 }
-
-const bodyOf = (lines: number): string => `{\n${"  step();\n".repeat(lines - 2)}}`;
 
 it("a docstring explains parameters that are there", () => {
   const check = (text: string): string[] => whatOf(checkParams([parseSource("packages/x/src/a.ts", text)]));
@@ -209,42 +206,6 @@ describe("purity", () => {
   });
 });
 
-describe("sizes", () => {
-  const check = (path: string, text: string): Finding[] => checkSizes([parseSource(path, text)]);
-
-  it("warns above 300 lines and stops above 500", () => {
-    expect(check("a.ts", ";\n".repeat(300))).toEqual([]);
-    expect(check("a.ts", ";\n".repeat(301))).toMatchObject([{ rule: "file-size", isWarning: true }]);
-    expect(check("a.ts", ";\n".repeat(500))).toMatchObject([{ isWarning: true }]);
-    expect(check("a.ts", ";\n".repeat(501))).toMatchObject([{ rule: "file-size", isWarning: false }]);
-  });
-
-  const shapes: readonly [name: string, wrap: (body: string) => string][] = [
-    ["big", (body) => `function big(): void ${body}`],
-    ["big", (body) => `const big = () => ${body};`],
-    ["big", (body) => `class C { big(): void ${body} }`],
-    ["big", (body) => `class C { big = async () => ${body}; }`],
-    ["big", (body) => `const o = { big() ${body} };`],
-    ["(anonymous)", (body) => `run(() => ${body});`],
-  ];
-  it.each(shapes)("stops a function above 70 lines: %s %s", (name, wrap) => {
-    expect(check("a.ts", wrap(bodyOf(70)))).toEqual([]);
-    expect(check("a.ts", wrap(bodyOf(71)))).toMatchObject([
-      { rule: "function-size", subject: name, what: `${name} has 71 lines, 70 is the end` },
-    ]);
-  });
-
-  it("counts a test, and not the describe around it", () => {
-    expect(check("a.test.ts", `describe("x", () => ${bodyOf(100)});\ndescribe.each([1])("x", needs(), () => ${bodyOf(100)});`)).toEqual([]);
-    expect(check("a.test.ts", `describe("x", () => { it("y", () => ${bodyOf(71)}); });`)).toHaveLength(1);
-  });
-
-  it("isn't fooled by braces in text, templates and expressions", () => {
-    const text = `function f(): string {\n  const r = /[{]/;\n  return \`}\${"{"}\` + r;\n}\n`;
-    expect(parseSource("a.ts", text).functions).toEqual([{ name: "f", line: 1, lineCount: 4 }]);
-  });
-});
-
 describe("docs", () => {
   const undocumented = (text: string): string[] => checkDocs([parseSource("a.ts", text)]).map((finding) => finding.subject);
 
@@ -280,67 +241,36 @@ describe("shortcuts", () => {
   const check = (text: string): string[] => whatOf(checkShortcuts([parseSource("a.test.ts", text)]));
 
   it.each([
-    ["try { f(); } catch {}", "a catch that does nothing swallows the error"],
-    ["try { f(); } catch (error) { /* never mind */ }", "a catch that does nothing swallows the error"],
     ["void f().catch(() => {});", "a .catch() that does nothing swallows the error"],
     ["void f().catch(() => undefined);", "a .catch() that does nothing swallows the error"],
     ["void f().catch(function () {});", "a .catch() that does nothing swallows the error"],
-    ["// @ts-ignore\nf();", "@ts-ignore steps around the types"],
     ["it.only('x', f);", "it.only: a test runs, or says needs(…)"],
     ["describe.skip('x', f);", "describe.skip: a test runs, or says needs(…)"],
     ["test.each([1]).skipIf(x)('x', f);", "test.skipIf: a test runs, or says needs(…)"],
-    ["// TODO mend\nf();", "TODO without an issue number"],
-    ["/* FIXME (soon) */", "FIXME without an issue number"],
   ])("finds %s", (text, what) => {
     expect(check(text)).toEqual([what]);
   });
 
   it("lets pass what has a reason", () => {
-    const text = `// TODO(#12) mend\ntry { f(); } catch (error) { log(error); }\nvoid f().catch(report); it("x", f); const only = a.only; const text = "TODO @ts-ignore";`;
+    const text = `try { f(); } catch (error) { log(error); }\nvoid f().catch(report); it("x", f); const only = a.only;`;
     expect(check(text)).toEqual([]);
   });
-});
-
-it("wants file names in kebab-case that say something", () => {
-  const paths = ["src/node-state.ts", "src/a.test.ts", "vitest.config.ts", "src/utils.ts", "src/NodeState.ts", "src/helpers.test.ts"];
-  expect(checkNames(paths.map((path) => parseSource(path, ""))).map((finding) => finding.subject)).toEqual([
-    "utils",
-    "NodeState",
-    "helpers",
-  ]);
 });
 
 it("names the file that does not parse", () => {
   expect(() => parseSource("packages/x/src/broken.ts", "const = ;")).toThrow("packages/x/src/broken.ts");
 });
 
-describe("the list of allowed offenders", () => {
-  const finding: Finding = { rule: "docs", path: "a.ts", line: 3, subject: "x", what: "exported const x has no docstring" };
-
-  it("tolerates what is on it, whatever the line, and nothing else", () => {
-    expect(judge([finding], `# why\n${findingId(finding)} # reason\n`)).toEqual({ errors: [], warnings: [], outdated: [] });
-    expect(judge([finding], "docs a.ts y\n")).toEqual({ errors: [finding], warnings: [], outdated: ["docs a.ts y"] });
-  });
-
-  it("fails no run for a warning, and a line for a warning is outdated", () => {
-    const warning = { ...finding, isWarning: true };
-    expect(judge([warning], findingId(finding))).toEqual({ errors: [], warnings: [warning], outdated: [findingId(finding)] });
-  });
-});
-
-it("finds nothing in this repository that isn't on the list", () => {
+it("finds nothing in this repository", () => {
   const files = readSources(ROOT);
   expect(files.map((file) => file.path)).toEqual(
     expect.arrayContaining(["packages/core/src/model/rows.ts", "scripts/architecture/architecture.test.ts"]),
   );
-  const shape = [checkPurity, checkSizes, checkDocs, checkShortcuts, checkNames, checkBackendNames].flatMap((check) => check(files));
+  const shape = [checkPurity, checkDocs, checkShortcuts, checkBackendNames].flatMap((check) => check(files));
   const pages = readPages(ROOT);
   expect(pages).toEqual(expect.arrayContaining(["ARCHITECTURE.md", "docs/rules.md", "packages/core/README.md"]));
-  const { errors, outdated } = judge(
-    [...checkImports(files, readPackages(ROOT)), ...checkCitations(files, pages), ...shape],
-    readFileSync(`${ROOT}/scripts/architecture-allowed.txt`, "utf8"),
-  );
-  expect([...errors.map(describeFinding), ...outdated]).toEqual([]);
+  const findings = [...checkImports(files, readPackages(ROOT)), ...checkCitations(files, pages), ...shape];
+  expect(findings.map(describeFinding)).toEqual([]);
 });
 
 describe("backends' names", () => {
@@ -404,17 +334,6 @@ describe("layers", () => {
     ["packages/host/src/testing/nft/a.ts", `import { x } from "../../nft/b.ts"; import { y } from "../../iptables/text/c.ts";`],
   ])("lets %s do %s", (path, text) => {
     expect(layers(path, text)).toEqual([]);
-  });
-
-  it("finds circles, also of types, and tells each once", () => {
-    const files = [
-      parseSource("packages/lab/src/c.ts", `import type { A } from "./a.ts"; export interface C {}`),
-      parseSource("packages/lab/src/a.ts", `import { b } from "./b.ts"; export interface A {}`),
-      parseSource("packages/lab/src/b.ts", `import type { C } from "./c.ts"; export const b = 1;`),
-      parseSource("packages/lab/src/d.ts", `import { b } from "./b.ts";`),
-    ];
-    expect(checkCircles(files).map(({ subject }) => subject)).toEqual(["a.ts>b.ts>c.ts>a.ts"]);
-    expect(checkCircles(files.slice(1))).toEqual([]);
   });
 
   it("finds what no entry point reaches, unless only tests may use it anyway", () => {

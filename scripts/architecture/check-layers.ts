@@ -143,34 +143,6 @@ export function checkLayers(files: readonly SourceFile[]): Finding[] {
   );
 }
 
-/** Check that no files import one another in a circle, type imports included. Pure. Each circle is told once, at its first file by path. */
-export function checkCircles(files: readonly SourceFile[]): Finding[] {
-  const byPath = new Map(files.map((file) => [file.path, file]));
-  const findings: Finding[] = [];
-  const done = new Set<string>();
-  const trail: string[] = [];
-  const visit = (path: string): void => {
-    const file = byPath.get(path);
-    if (file === undefined || done.has(path)) return;
-    const since = trail.indexOf(path);
-    if (since >= 0) {
-      const circle = trail.slice(since);
-      const first = circle.toSorted()[0] ?? path;
-      const rotated = [...circle.slice(circle.indexOf(first)), ...circle.slice(0, circle.indexOf(first)), first];
-      const subject = rotated.map((one) => posix.basename(one)).join(">");
-      if (!findings.some((one) => one.path === first && one.subject === subject))
-        findings.push({ rule: "circles", path: first, line: 0, subject, what: `files import one another: ${rotated.join(" → ")}` });
-      return;
-    }
-    trail.push(path);
-    for (const { specifier } of file.imports) if (specifier.startsWith(".")) visit(targetOf(file, specifier));
-    trail.pop();
-    done.add(path);
-  };
-  for (const { path } of files) visit(path);
-  return findings;
-}
-
 /** Where programs and importers come in: `exports`, `bin`, and what is started as a process of its own. */
 const ENTRY_POINT =
   /^packages\/[^/]+\/src\/(?:index|main|testing\/index|process\/index|backend|daemon\/index|sockets\/index|protocol|serve|manifests|node-state|why-help|agent\/main|first-hour\/main|api-main|(?:testing\/)?(?:iptables|ipset|ipvs|nft)\/index|(?:bpf|rules|nft-statement)\/index|(?:iptables|ipset)\/text\/index|ipvs\/model\/index)\.ts$/;

@@ -35,7 +35,6 @@ export interface SourceFile extends Suspects {
   readonly path: string;
   /** A test, or what only tests use: a file in a folder `test-support`. */
   readonly isTest: boolean;
-  readonly lineCount: number;
   readonly imports: readonly Import[];
   readonly declarations: readonly ExportedDeclaration[];
   readonly reexports: readonly Reexport[];
@@ -199,7 +198,6 @@ export function parseSource(path: string, text: string): SourceFile {
   return {
     path: posix.normalize(path),
     isTest: path.endsWith(".test.ts") || path.includes("/test-support/"),
-    lineCount: text.endsWith("\n") ? lineStarts.length - 1 : lineStarts.length,
     imports: importsOf(program, lineAt),
     declarations: declarationsOf(program, isDocumented, lineAt),
     reexports: reexportsOf(program, importedNames(program)),

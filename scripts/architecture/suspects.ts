@@ -7,20 +7,11 @@ export interface SourcePosition {
   readonly line: number;
 }
 
-/** A function's body, in lines. */
-export interface FunctionSize {
-  readonly name: string;
-  readonly line: number;
-  readonly lineCount: number;
-}
-
 /** What a file contains that a check may object to. */
 export interface Suspects {
-  /** Every function but the callbacks of `describe`, which are only brackets around tests. */
-  readonly functions: readonly FunctionSize[];
   /** Uses of clock, random, timers, process, console and the like. */
   readonly effects: readonly SourcePosition[];
-  /** Swallowed errors, switched-off checks and tests, unfinished work. */
+  /** Swallowed errors, and tests that are switched off. */
   readonly shortcuts: readonly SourcePosition[];
   /** Texts, the fixed parts of templates, and names of properties: what a program may say or compare. What is imported from is none. */
   readonly texts: readonly SourcePosition[];
@@ -58,35 +49,6 @@ function rootName(node: ESTree.Expression | ESTree.Super): string | undefined {
 
 function isNamed(key: ESTree.Node): key is Extract<ESTree.Node, { type: "Identifier" }> {
   return key.type === "Identifier";
-}
-
-function functionsOf(program: ESTree.Program, lineAt: LineAt): FunctionSize[] {
-  const names = new Map<ESTree.Node, string>();
-  const brackets = new Set<ESTree.Node>();
-  const found: FunctionSize[] = [];
-  const nameFrom = (key: ESTree.Node, value: ESTree.Node | null): void => {
-    if (value !== null && isNamed(key)) names.set(value, key.name);
-  };
-  const measure = (node: FunctionNode): void => {
-    if (node.body === null || brackets.has(node)) return;
-    const line = lineAt(node.start);
-    const own = node.type === "ArrowFunctionExpression" ? undefined : node.id?.name;
-    found.push({ name: own ?? names.get(node) ?? "(anonymous)", line, lineCount: lineAt(node.body.end) - lineAt(node.body.start) + 1 });
-  };
-  new Visitor({
-    CallExpression(node) {
-      const root = rootName(node.callee);
-      if (root === "describe" || root === "suite") for (const argument of node.arguments) brackets.add(argument);
-    },
-    VariableDeclarator: (node) => nameFrom(node.id, node.init),
-    MethodDefinition: (node) => nameFrom(node.key, node.value),
-    PropertyDefinition: (node) => nameFrom(node.key, node.value),
-    Property: (node) => nameFrom(node.key, node.value),
-    FunctionDeclaration: measure,
-    FunctionExpression: measure,
-    ArrowFunctionExpression: measure,
-  }).visit(program);
-  return found;
 }
 
 function effectsOf(program: ESTree.Program, lineAt: LineAt): SourcePosition[] {
@@ -130,13 +92,10 @@ function isEmptyHandler(node: ESTree.Node | undefined): boolean {
   return (body.type === "Identifier" && body.name === "undefined") || (body.type === "Literal" && body.value === null);
 }
 
-function shortcutsOf(program: ESTree.Program, comments: readonly Comment[], lineAt: LineAt): SourcePosition[] {
+function shortcutsOf(program: ESTree.Program, lineAt: LineAt): SourcePosition[] {
   const found: SourcePosition[] = [];
   const add = (what: string, node: ESTree.Span): void => void found.push({ what, line: lineAt(node.start) });
   new Visitor({
-    CatchClause(node) {
-      if (node.body.body.length === 0) add("a catch that does nothing swallows the error", node);
-    },
     CallExpression(node) {
       const { callee } = node;
       if (callee.type !== "MemberExpression" || !isNamed(callee.property)) return;
@@ -149,12 +108,6 @@ function shortcutsOf(program: ESTree.Program, comments: readonly Comment[], line
       if (root !== undefined && TEST_FUNCTIONS.has(root)) add(`${root}.${node.property.name}: a test runs, or says needs(…)`, node);
     },
   }).visit(program);
-  for (const comment of comments) {
-    const note = /\b(?:TODO|FIXME|XXX|HACK)\b(?!\s*\(?#\d+)/.exec(comment.value)?.[0];
-    if (note !== undefined) add(`${note} without an issue number`, comment);
-    const directive = /@ts-(?:ignore|nocheck)\b/.exec(comment.value)?.[0];
-    if (directive !== undefined) add(`${directive} steps around the types`, comment);
-  }
   return found;
 }
 
@@ -219,9 +172,8 @@ function staleParamsOf(program: ESTree.Program, comments: readonly Comment[], li
 /** Walk a parsed file for what a check may object to. Pure; never throws. */
 export function findSuspects(program: ESTree.Program, comments: readonly Comment[], lineAt: LineAt): Suspects {
   return {
-    functions: functionsOf(program, lineAt),
     effects: effectsOf(program, lineAt),
-    shortcuts: shortcutsOf(program, comments, lineAt),
+    shortcuts: shortcutsOf(program, lineAt),
     texts: textsOf(program, lineAt),
     citedPages: citedPagesOf(comments, lineAt),
     staleParams: staleParamsOf(program, comments, lineAt),
