@@ -4,7 +4,7 @@ import { checkCitations } from "./architecture/check-citations.ts";
 import { checkImports } from "./architecture/check-imports.ts";
 import { checkInside, checkLayerTables } from "./architecture/check-pages.ts";
 import { checkPurity } from "./architecture/check-purity.ts";
-import { checkPublished, checkLayers, LAYERS } from "./architecture/check-layers.ts";
+import { checkLayers, LAYERS } from "./architecture/check-layers.ts";
 import { checkDocs, checkParams, checkShortcuts, documentedShare } from "./architecture/check-shape.ts";
 import { describeFinding } from "./architecture/finding.ts";
 import { readMaps, readPackages, readPages, readSources } from "./architecture/tree.ts";
@@ -16,7 +16,6 @@ const findings = [
   ...checkImports(files, readPackages(root)),
   ...checkPurity(files),
   ...checkLayers(files),
-  ...checkPublished(files),
   ...checkDocs(files),
   ...checkParams(files),
   ...checkShortcuts(files),

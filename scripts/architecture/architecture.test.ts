@@ -5,7 +5,7 @@ import { checkCitations } from "./check-citations.ts";
 import { checkImports } from "./check-imports.ts";
 import type { PackageFacts } from "./check-imports.ts";
 import { checkPurity } from "./check-purity.ts";
-import { checkPublished, checkLayers } from "./check-layers.ts";
+import { checkLayers } from "./check-layers.ts";
 import { checkDocs, checkParams, checkShortcuts, documentedShare } from "./check-shape.ts";
 import { describeFinding } from "./finding.ts";
 import type { Finding } from "./finding.ts";
@@ -334,17 +334,5 @@ describe("layers", () => {
     ["packages/host/src/testing/nft/a.ts", `import { x } from "../../nft/b.ts"; import { y } from "../../iptables/text/c.ts";`],
   ])("lets %s do %s", (path, text) => {
     expect(layers(path, text)).toEqual([]);
-  });
-
-  it("finds what no entry point reaches, unless only tests may use it anyway", () => {
-    const files = [
-      parseSource("packages/lab/src/index.ts", `export * from "./a.ts";`),
-      parseSource("packages/lab/src/a.ts", `import type { B } from "./b.ts";`),
-      parseSource("packages/lab/src/b.ts", `export interface B {}`),
-      parseSource("packages/lab/src/lost.ts", `import { a } from "./a.ts";`),
-      parseSource("packages/lab/src/a.test.ts", `import { x } from "./lost.ts";`),
-      parseSource("packages/lab/src/test-support/x.ts", `import { a } from "../a.ts";`),
-    ];
-    expect(checkPublished(files).map(({ path }) => path)).toEqual(["packages/lab/src/lost.ts"]);
   });
 });

@@ -142,27 +142,3 @@ export function checkLayers(files: readonly SourceFile[]): Finding[] {
       }),
   );
 }
-
-/** Where programs and importers come in: `exports`, `bin`, and what is started as a process of its own. */
-const ENTRY_POINT =
-  /^packages\/[^/]+\/src\/(?:index|main|testing\/index|process\/index|backend|daemon\/index|sockets\/index|protocol|serve|manifests|node-state|why-help|agent\/main|first-hour\/main|api-main|(?:testing\/)?(?:iptables|ipset|ipvs|nft)\/index|(?:bpf|rules|nft-statement)\/index|(?:iptables|ipset)\/text\/index|ipvs\/model\/index)\.ts$/;
-
-/** Check that everything published is reached from an entry point: what only tests reach belongs in `test-support`. Pure. */
-export function checkPublished(files: readonly SourceFile[]): Finding[] {
-  const byPath = new Map(files.map((file) => [file.path, file]));
-  const reached = new Set(files.filter(({ path }) => ENTRY_POINT.test(path)).map(({ path }) => path));
-  for (const path of reached) {
-    const file = byPath.get(path);
-    for (const { specifier } of file?.imports ?? [])
-      if (file !== undefined && specifier.startsWith(".")) reached.add(targetOf(file, specifier));
-  }
-  return files
-    .filter((file) => /^packages\/[^/]+\/src\//.test(file.path) && !file.isTest && !reached.has(file.path))
-    .map(({ path }) => ({
-      rule: "published",
-      path,
-      line: 0,
-      subject: path,
-      what: "no entry point reaches it: if only tests use it, it belongs in test-support",
-    }));
-}

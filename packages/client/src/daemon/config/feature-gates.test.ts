@@ -1,15 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { featureGate, isGateOn, servesExternalIPs, wrongGate } from "./feature-gates.ts";
+import { isGateOn, servesExternalIPs, wrongGate } from "./feature-gates.ts";
 
 describe("feature gates of kube-proxy", () => {
-  test("are known by name, with their stage", () => {
-    expect(featureGate("LoggingAlphaOptions")).toEqual({ name: "LoggingAlphaOptions", stage: "alpha", default: false, isLocked: false });
-    expect(featureGate("NFTablesProxyMode")).toMatchObject({ stage: "stable", default: true, isLocked: true });
-    expect(featureGate("KubeProxyIPVS")).toMatchObject({ stage: "deprecated", default: true, isLocked: false });
-    expect(featureGate("Nonesuch")).toBeUndefined();
-    expect(featureGate("")).toBeUndefined();
-  });
-
   test.each([
     ["nothing", {}, undefined],
     ["a known one", { ContextualLogging: false }, undefined],

@@ -41,11 +41,6 @@ const REMOVED: ReadonlyMap<string, string> = new Map(
     .map((line) => line.split(" ") as [string, string]),
 );
 
-/** Find a gate by its name; undefined when kube-proxy has none such. */
-export function featureGate(name: string): FeatureGate | undefined {
-  return GATES.get(name);
-}
-
 /**
  * What is wrong with settings of gates, in kube-proxy's words; undefined when they are fine.
  *
