@@ -83,7 +83,8 @@ export type { NodeChanges, TableView, TableViewOptions } from "./state/table-vie
 export { flowsToForget } from "./sync/conntrack.ts";
 export { Ledger } from "./sync/ledger.ts";
 export type { SyncedEvent, SyncObserver } from "./sync/observer.ts";
-export { boundedFeed, SERVICE_ENTRIES_MAX } from "./sync/service-bound.ts";
+export { SERVICE_ENTRIES_MAX, ServiceBound } from "./sync/service-bound.ts";
+export type { ServiceBoundOptions } from "./sync/service-bound.ts";
 export type { Refusal } from "./sync/reconciler.ts";
 export { SyncLoop } from "./sync/sync-loop.ts";
 export { WantedRows } from "./sync/wanted-rows.ts";

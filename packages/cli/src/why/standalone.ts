@@ -1,6 +1,6 @@
 import { optionsForBackend, withTimeout, type RunConfig } from "@turnout/client/daemon";
 import {
-  boundedFeed,
+  ServiceBound,
   explainPacket,
   fitRow,
   knownObjects,
@@ -92,13 +92,13 @@ async function explain(parts: StandaloneParts, state: NodeStateSource, issues: I
   const { family } = question;
   const entriesMax = config.serviceEntriesMax ?? module.serviceEntriesMax ?? SERVICE_ENTRIES_MAX;
   const report = (issue: Issue): void => void issues.push(issue);
-  const feed = boundedFeed(state.feed(family), { entriesMax, report });
+  const bound = new ServiceBound({ entriesMax, report });
   const linux = createLinuxWorld(world);
   try {
-    const [changes, hidden, addresses] = await Promise.all([feed.next(signal), hiddenFrom(parts, signal), ownAddresses(linux)]);
+    const [all, hidden, addresses] = await Promise.all([state.feed(family).next(signal), hiddenFrom(parts, signal), ownAddresses(linux)]);
     const hostAddresses = addresses[family];
     const packet: AskedPacket = await locatePacket(question, parts.device, hostAddresses, world.exec, signal);
-    const { node, set } = changes;
+    const { node, set } = bound.limit(all);
     if (node === undefined) throw new Error("the first change set of a feed has the node");
     refuseUnknownNode({ state, source: parts.source, config }, set);
     return await withWorldOf(module, world, async (own) => {

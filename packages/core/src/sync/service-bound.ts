@@ -1,4 +1,4 @@
-import type { ChangeSet, Feed, ServicePort } from "../model/rows.ts";
+import type { ChangeSet, ServicePort } from "../model/rows.ts";
 import { serviceKeyOf } from "../model/names.ts";
 import type { Issue } from "../model/api-objects.ts";
 
@@ -83,13 +83,4 @@ function changesByService({ set, delete: gone }: ChangeSet): ReadonlyMap<string,
   for (const key of gone) note(key, undefined);
   for (const row of set) note(row.key, row);
   return found;
-}
-
-/** A feed without the Services that are too large. */
-export function boundedFeed(feed: Feed, options: ServiceBoundOptions): Feed {
-  const bound = new ServiceBound(options);
-  return {
-    next: async (signal) => bound.limit(await feed.next(signal)),
-    issues: () => [...(feed.issues?.() ?? []), ...bound.issues()],
-  };
 }

@@ -5,7 +5,7 @@ import { NodeFeed } from "./node-feed.ts";
 test("a feed tells once when health check node ports may have changed", async () => {
   const source = new ToyFeed();
   const log = new ToyLog();
-  const feed = new NodeFeed(source, log);
+  const feed = new NodeFeed({ feed: source, family: "IPv4", log, bound: { entriesMax: 10, report: () => undefined } });
   const { signal } = new AbortController();
   const healthy = toyRow("b", { healthCheck: { port: 30_000, readyLocal: 1 } });
   const steps: [ReturnType<typeof toyChange>, boolean][] = [

@@ -1,43 +1,36 @@
 import { once } from "node:events";
 import {
-  boundedFeed,
-  nodePortAddresses,
   SERVICE_ENTRIES_MAX,
-  serviceHealth,
   SyncLoop,
   type Backend,
   type BackendModule,
   type Capabilities,
-  type Drift,
   type Feed,
   type IPFamily,
   type Issue,
   type KernelObject,
-  type LeftObjects,
   type ProxyError,
   type SyncObserver,
   type Variants,
   type World,
 } from "@turnout/core";
 import type { RunConfig } from "../config/run-config.ts";
-import { closedHealthPortEvent, externalChangeEvent, type ProxyEvent } from "../events/proxy-events.ts";
+import type { ProxyEvent } from "../events/proxy-events.ts";
 import { dryBackend } from "./dry-backend.ts";
 import type { FamilyStates } from "../feed/family-states.ts";
-import { GuardedFeed, countForRows } from "../feed/guarded-feed.ts";
 import type { SyncProgress } from "../health/health.ts";
 import type { Metrics } from "../metrics/metrics.ts";
+import { FamilyHealth } from "./family-health.ts";
 import { FormerProxies } from "./former-proxies.ts";
 import { loopbackNodePorts, type LoopbackNodePorts } from "./loopback-node-ports.ts";
-import { watchHost } from "./host-watch.ts";
+import { HostRepair } from "./host-repair.ts";
 import type { LeftoverOptions, ReportedCauses } from "./leftovers.ts";
-import { NodeFeed } from "../feed/node-feed.ts";
+import { countForRows, NodeFeed, type FeedGuard } from "../feed/node-feed.ts";
 import { CountReader } from "../insight/count-reader.ts";
 import type { RecentChanges } from "../insight/recent-changes.ts";
-import type { FamilyView, ExternalChange } from "../insight/proxy-view.ts";
+import type { FamilyView } from "../insight/proxy-view.ts";
 import { RecentLatencies } from "../insight/recent-latencies.ts";
 import { countMetrics } from "../insight/service-counts.ts";
-import { RepairPacer } from "../repair/repair-pacer.ts";
-import { ServiceHealthServers, type HealthAddresses } from "../health/service-health.ts";
 
 /** What one family's proxying is made of. */
 export interface FamilyParts<H, K extends KernelObject, S> {
@@ -86,9 +79,9 @@ export class FamilyRun<H, K extends KernelObject, S> {
   /** Which can apply nothing in a dry run. */
   readonly #backend: Backend<H, K, S>;
   readonly #feed: NodeFeed;
-  readonly #guard: GuardedFeed | undefined;
   readonly #loop: SyncLoop<H, K, S>;
-  readonly #health: ServiceHealthServers;
+  readonly #health: FamilyHealth;
+  readonly #repair: HostRepair<H, K, S>;
   readonly #loopback: LoopbackNodePorts | undefined;
   readonly #startedMs: number;
   readonly #firstSync = Promise.withResolvers<void>();
@@ -97,11 +90,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
   readonly #counts: CountReader;
   #appliedSinceMs: number | undefined;
   #hadServices = false;
-  #pacer: RepairPacer | undefined;
   #changeSets = 0;
-  #externalChange: ExternalChange | undefined;
   #hasSynced = false;
-  #isHealthDue = false;
 
   constructor(parts: FamilyParts<H, K, S>) {
     const { backend, family, config, world, module, report, dryRun, metrics } = parts;
@@ -111,16 +101,16 @@ export class FamilyRun<H, K extends KernelObject, S> {
       world.log.warn("the host can't be looked at, planning for an empty one", { family, error });
     this.#backend = dryRun === undefined ? backend : dryBackend(backend, onBlind);
     this.#startedMs = world.clock.nowMs();
-    this.#guard = parts.states === undefined ? undefined : this.#guardFor(parts.states);
     const entriesMax = config.serviceEntriesMax ?? module.serviceEntriesMax ?? SERVICE_ENTRIES_MAX;
-    this.#feed = new NodeFeed(boundedFeed(this.#guard ?? parts.feed, { entriesMax, report }), world.log);
-    this.#health = new ServiceHealthServers({
-      family,
+    const guard = parts.states === undefined ? undefined : this.#guardFor(parts.states);
+    this.#feed = new NodeFeed({ feed: parts.feed, family, log: world.log, bound: { entriesMax, report }, guard });
+    this.#health = new FamilyHealth({ ...parts, node: () => this.#loop.node });
+    this.#repair = new HostRepair({
+      ...parts,
+      loop: () => this.#loop,
       clock: world.clock,
       log: world.log,
-      isProxyHealthy: parts.isProxyHealthy,
-      addresses: () => Promise.resolve(this.#addresses()),
-      onListenError: (service, port, error) => parts.onEvent?.(closedHealthPortEvent(config.nodeName, { service, port, family, error })),
+      onNewFacts: () => this.#health.touch(),
     });
     const isLasting = dryRun === undefined && !parts.isOnce;
     this.#loopback = isLasting ? loopbackNodePorts(config.settings, parts.variants, this.#loopbackOptions()) : undefined;
@@ -165,7 +155,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
 
   /** For the health report. */
   get progress(): SyncProgress {
-    const pendingSinceMs = this.#guard?.refusedSinceMs ?? this.#loop.pendingSinceMs;
+    const pendingSinceMs = this.#feed.refusedSinceMs ?? this.#loop.pendingSinceMs;
     return { startedMs: this.#startedMs, lastSuccessMs: this.#loop.lastSuccessMs, pendingSinceMs };
   }
 
@@ -190,7 +180,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       refusals,
       otherProxies: this.#formerProxies.found,
       changeSets: this.#changeSets,
-      externalChange: this.#externalChange,
+      externalChange: this.#repair.last,
       latency: this.#latencies.summary,
       counted: (signal) => this.#counts.busiest(signal),
       issues: () => loop.issues(),
@@ -240,62 +230,25 @@ export class FamilyRun<H, K extends KernelObject, S> {
     };
   }
 
-  #guardFor(states: FamilyStates): GuardedFeed {
-    const { family, feed, host, isOnce, world } = this.#parts;
+  #guardFor(states: FamilyStates): FeedGuard {
+    const { host, isOnce, world } = this.#parts;
     const backend = this.#backend;
-    return new GuardedFeed({
-      feed,
-      family,
+    return {
       states,
       failsAtOnce: isOnce,
       nowMs: () => world.clock.nowMs(),
-      log: world.log,
       countOnHost: async ({ node }, signal) =>
         countForRows(await backend.observe(signal), node === undefined ? [] : backend.skeleton({ node, host })),
-    });
-  }
-
-  /** Health check node ports answer where node ports do, and at their Service's load-balancer IPs that this host has. */
-  #addresses(): HealthAddresses {
-    const { config, module, family, hostAddresses } = this.#parts;
-    const wanted = config.settings.nodePortAddresses ?? module.nodePortAddressesDefault ?? [];
-    const primary = this.#loop.node?.addresses[0];
-    const own = hostAddresses(family);
-    const chosen = nodePortAddresses({ wanted, family, primary, hostAddresses: own });
-    if (chosen === "all") return { nodePorts: [family === "IPv4" ? "0.0.0.0" : "::"], isOnHost: undefined };
-    return { nodePorts: chosen, isOnHost: (ip) => own.includes(ip) };
+    };
   }
 
   async #followHost(signal: AbortSignal): Promise<void> {
     // Not before: a cold start is a hundred thousand changes of our own to be told about, and what is replaced has to stay until then.
     if (!signal.aborted) await Promise.race([this.#firstSync.promise, once(signal, "abort")]);
-    // Side by side: looking for what a former proxy left may take long, and what is ours is mended meanwhile.
-    await Promise.all([this.#watchHost(signal), this.#formerProxies.watch(signal)]);
-  }
-
-  async #watchHost(signal: AbortSignal): Promise<void> {
-    const { backend, family, world, config, dryRun } = this.#parts;
-    // A dry run has nothing in force that others could change.
-    if (dryRun !== undefined) return;
-    const { clock, log } = world;
-    const audit = (): void => this.#loop.audit();
-    const fix = (left: LeftObjects): void => this.#loop.fix(left);
-    const onChange = (who: string, objects: number, some: readonly string[]): void => {
-      this.#externalChange = { atMs: clock.nowMs(), who, objects };
-      this.#parts.onEvent?.(externalChangeEvent(family, { who, objects, some }));
-    };
-    const pacer = new RepairPacer({ family, clock, log, audit, fix, onChange, maxWaitMs: config.syncPeriodMs, signal });
-    this.#pacer = pacer;
-    if (backend.watch === undefined) return;
-    const onFacts = (facts: H): void => {
-      // Each watch begins with the facts as they are, which is seldom news.
-      if (this.#loop.setHost(facts)) this.#isHealthDue = true;
-    };
-    const watch = backend.watch.bind(backend);
-    const onDrift = (drift: Drift): void => {
-      if (config.repairsOnNotice) pacer.changed(drift);
-    };
-    await watchHost({ family, watch, onFacts, onDrift, audit, retryMs: config.syncPeriodMs, clock, log }, signal);
+    // At the same time: looking for what a former proxy left may take long, and what is ours is repaired meanwhile. A dry run has nothing in force that
+    // other programs could change.
+    const isDry = this.#parts.dryRun !== undefined;
+    await Promise.all([isDry ? undefined : this.#repair.run(signal), this.#formerProxies.watch(signal)]);
   }
 
   #observer(): SyncObserver {
@@ -308,7 +261,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
         this.#loopback?.note(event.changes);
         if (config.hasWebPage) changes.note(event.changes, this.#loop.rows, event.atMs);
         // Asked here and not after the sync: the feed may be a change set ahead of what was synced.
-        if (this.#feed.consumeHealthTouched()) this.#isHealthDue = true;
+        if (this.#feed.consumeHealthTouched()) this.#health.touch();
       },
       failed: (event) => metrics.failed(event),
       flowsForgotten: (event) => metrics.flowsForgotten(event),
@@ -319,7 +272,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
         this.#hadServices ||= this.#loop.rows.size > 0;
         const fields = { family, rows: this.#loop.rows.size, objects, put, removed, full, ms: Math.round(event.durationMs) };
         if (deferred > 0) {
-          this.#pacer?.synced(event);
+          this.#repair.synced(event);
           world.log.debug("synced in part, the time was up", { ...fields, deferred });
           return;
         }
@@ -329,11 +282,9 @@ export class FamilyRun<H, K extends KernelObject, S> {
         else world.log.info(this.#parts.dryRun === undefined ? "first sync done" : "first comparison done", fields);
         this.#hasSynced = true;
         this.#firstSync.resolve();
-        this.#pacer?.synced(event);
+        this.#repair.synced(event);
         void this.#loopback?.sync();
-        if (this.#parts.dryRun !== undefined || !this.#isHealthDue) return;
-        this.#isHealthDue = false;
-        void this.#health.sync(serviceHealth(this.#loop.rows.values()));
+        if (this.#parts.dryRun === undefined) this.#health.sync(this.#loop.rows.values());
       },
     };
   }

@@ -13,7 +13,7 @@ import {
   withBackends,
 } from "../../test-support/toys.ts";
 import { FamilyStates } from "./family-states.ts";
-import { GuardedFeed, countForRows } from "./guarded-feed.ts";
+import { countForRows, NodeFeed } from "./node-feed.ts";
 
 let proxy: ToyProxy;
 
@@ -209,7 +209,7 @@ describe("a feed that is lost while a state is in doubt", () => {
   const never = new AbortController().signal;
 
   /** A guard on a host that holds rules, and a feed that gives what is pushed or fails when told to. */
-  function createGuard(): { guard: GuardedFeed; push: (changes: ChangeSet) => void; lose: () => void } {
+  function createGuard(): { guard: NodeFeed; push: (changes: ChangeSet) => void; lose: () => void } {
     const pushed: ChangeSet[] = [];
     let waiting = Promise.withResolvers<ChangeSet>();
     const next = (): Promise<ChangeSet> => {
@@ -218,14 +218,12 @@ describe("a feed that is lost while a state is in doubt", () => {
       waiting = Promise.withResolvers<ChangeSet>();
       return waiting.promise;
     };
-    const guard = new GuardedFeed({
+    const guard = new NodeFeed({
       feed: { next },
       family: "IPv4",
-      states: new FamilyStates(),
-      countOnHost: () => Promise.resolve(1),
-      failsAtOnce: false,
-      nowMs: () => 0,
       log: proxy.world.log,
+      bound: { entriesMax: 10, report: () => undefined },
+      guard: { states: new FamilyStates(), countOnHost: () => Promise.resolve(1), failsAtOnce: false, nowMs: () => 0 },
     });
     return {
       guard,
