@@ -24,7 +24,7 @@ export interface ProxyPlace {
   /** Undefined: the fields say it, or nothing does. */
   readonly clusterCIDR?: string;
   /** For its files. */
-  readonly directory: string;
+  readonly folder: string;
   /** Path of the real one; undefined: there is none. */
   readonly kubeProxy: string | undefined;
   /** Fields that kube-proxy's configuration has besides. */
@@ -82,7 +82,7 @@ export interface RunningProxy {
 
 /** Start a proxy and wait until both families are in force. @throws {Error} when it ends before. */
 export async function startKind(kind: ProxyKind, place: ProxyPlace): Promise<RunningProxy> {
-  const { node, kubeconfig, clusterCIDR, directory, kubeProxy, fields, rows } = place;
+  const { node, kubeconfig, clusterCIDR, folder, kubeProxy, fields, rows } = place;
   if (kind.program === "turnout") {
     const source = [
       "--source",
@@ -104,7 +104,7 @@ export async function startKind(kind: ProxyKind, place: ProxyPlace): Promise<Run
   }
   if (kubeProxy === undefined) throw new Error("say KUBE_PROXY=path of a kube-proxy");
   const { mode, variant } = kind;
-  const own = join(directory, `${mode}-${variant}-${String(performance.now())}`);
+  const own = join(folder, `${mode}-${variant}-${String(performance.now())}`);
   await mkdir(own);
   const tools = await placeTools(own, variant);
   const config = join(own, "config.json");

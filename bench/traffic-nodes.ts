@@ -1,9 +1,6 @@
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createCluster, nodeManifests, RANGES, startClusterApi } from "@turnout/lab";
-import type { Cluster, EndpointManifest, Place } from "@turnout/lab";
+import { createLaboratory, nodeManifests, RANGES } from "@turnout/lab";
+import type { EndpointManifest, Laboratory, Place } from "@turnout/lab";
 import { startKind } from "./proxies.ts";
 import type { ProxyKind } from "./proxies.ts";
 import { openRole } from "./role-process.ts";
@@ -31,7 +28,7 @@ export interface TrafficNode {
   readonly rules: TrafficRules;
   /** Start a client there; it waits for its first turn. */
   open(from: TrafficFrom, length: TrafficLength): Promise<RoleProcess>;
-  destroy(): void;
+  destroy(): Promise<void>;
 }
 
 const NODE = "node1";
@@ -44,18 +41,20 @@ const CHUNK = 1_000;
  * ended when both families are in force: its rules stay, and it takes no CPU time while clients measure.
  */
 export async function createTrafficNode(rules: TrafficRules, shape: Shape): Promise<TrafficNode> {
-  const cluster = await createCluster({ nodes: [{ name: NODE, pods: 2 }], cgroups: [NODE] });
+  const laboratory = await createLaboratory({ nodes: [{ name: NODE, pods: 2 }], cgroups: [NODE] });
+  const { cluster, destroy } = laboratory;
   try {
-    const [pod, numbers] = [cluster.place(SERVER), Array.from({ length: shape.endpoints }, (_, number) => number)];
+    const [node, pod] = [cluster.node(NODE), cluster.place(SERVER)];
+    const numbers = Array.from({ length: shape.endpoints }, (_, number) => number);
     const addresses = numbers.flatMap((number) => FAMILIES.map((family) => endpointAddress(number, family)));
-    await giveAddresses(cluster.node(NODE), pod, "veth2", addresses);
+    await giveAddresses(node, pod, "veth2", addresses);
     const endpoints = numbers.map((number): EndpointManifest => ({
       place: { ...pod, address: (family) => endpointAddress(number, family) },
     }));
     const services = trafficServices(shape);
-    if (rules.proxy !== undefined) await makeActive(cluster, rules.proxy, [...trafficObjects(services, endpoints)]);
-    const serverPid = await openRole("traffic-server", {}, { place: cluster.place(SERVER) }).phase("listening");
-    const node = cluster.node(NODE);
+    if (rules.proxy !== undefined) await makeActive(laboratory, rules.proxy, [...trafficObjects(services, endpoints)]);
+    laboratory.api.close();
+    const serverPid = await openRole("traffic-server", {}, { place: pod }).phase("listening");
     return {
       rules,
       open: async (from, length) => {
@@ -68,10 +67,10 @@ export async function createTrafficNode(rules: TrafficRules, shape: Shape): Prom
         return client;
       },
       // Server and clients end with their places.
-      destroy: () => cluster.destroy(),
+      destroy,
     };
   } catch (error) {
-    cluster.destroy();
+    await destroy();
     throw error;
   }
 }
@@ -86,27 +85,13 @@ export async function giveAddresses(node: Place, pod: Place, device: string, add
   }
 }
 
-async function makeActive(cluster: Cluster, kind: ProxyKind, objects: readonly Record<string, unknown>[]): Promise<void> {
-  const directory = await mkdtemp(join(tmpdir(), "turnout-bench-"));
-  const api = await startClusterApi(cluster);
-  try {
-    await api.apply(nodeManifests(cluster));
-    for (let from = 0; from < objects.length; from += CHUNK) await api.apply(objects.slice(from, from + CHUNK));
-    const kubeconfig = join(directory, "kubeconfig");
-    await writeFile(kubeconfig, await api.kubeconfig());
-    const clusterCIDR = FAMILIES.map((family) => RANGES.pods[family]).join(",");
-    const { child } = await startKind(kind, {
-      node: cluster.node(NODE),
-      kubeconfig,
-      clusterCIDR,
-      directory,
-      kubeProxy: process.env["KUBE_PROXY"] ?? "kube-proxy",
-    });
-    const ended = once(child, "exit");
-    child.kill("SIGTERM");
-    await ended;
-  } finally {
-    api.close();
-    await rm(directory, { recursive: true });
-  }
+async function makeActive({ cluster, api, kubeconfig, folder }: Laboratory, kind: ProxyKind, objects: readonly object[]): Promise<void> {
+  await api.apply(nodeManifests(cluster));
+  for (let from = 0; from < objects.length; from += CHUNK) await api.apply(objects.slice(from, from + CHUNK));
+  const clusterCIDR = FAMILIES.map((family) => RANGES.pods[family]).join(",");
+  const kubeProxy = process.env["KUBE_PROXY"] ?? "kube-proxy";
+  const { child } = await startKind(kind, { node: cluster.node(NODE), kubeconfig, clusterCIDR, folder, kubeProxy });
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  await ended;
 }

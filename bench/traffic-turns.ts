@@ -45,7 +45,7 @@ export async function measureTraffic(
     }
     return data;
   } finally {
-    for (const node of nodes) node.destroy();
+    for (const node of nodes) await node.destroy();
   }
 }
 

@@ -1,9 +1,8 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { NodePlace } from "@turnout/lab";
+import type { Ending, NodePlace, NodeProcess } from "@turnout/lab";
 import type { Layout } from "./layout.ts";
-import { createProcess } from "./process.ts";
-import type { Ending, NodeProcess } from "./process.ts";
+import { createProcess } from "@turnout/lab";
 
 /** The command, as it is installed. */
 export const TURNOUT: string = fileURLToPath(new URL("../packages/cli/bin/turnout", import.meta.url));

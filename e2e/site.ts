@@ -1,9 +1,5 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import type { IPFamily } from "@turnout/core";
-import { createCluster, nodeManifests, RANGES, serviceCIDRManifest, startClusterApi } from "@turnout/lab";
-import type { Cluster, ClusterApi, ClusterShape, Place } from "@turnout/lab";
+import { createLaboratory, nodeManifests, RANGES, serveAt, serviceCIDRManifest } from "@turnout/lab";
+import type { Cluster, ClusterApi, ClusterShape, Laboratory, Place } from "@turnout/lab";
 import { createBarrier } from "./barrier.ts";
 import { defaultLayout } from "./layout.ts";
 import type { Layout } from "./layout.ts";
@@ -21,6 +17,8 @@ export const HOST_PORT = 8082;
 
 /** Flags that tell pods by their addresses, the usual way. */
 export const CLUSTER_CIDR: readonly string[] = ["--cluster-cidr", `${RANGES.pods.IPv4},${RANGES.pods.IPv6}`];
+
+const NODES = ["a", "b"].map((zone, index) => ({ name: `node${index + 1}`, zone: `zone-${zone}`, pods: 3 }));
 
 /** What a site is made of; two nodes with three pods each and one client unless said otherwise. */
 export interface SiteOptions extends Partial<ClusterShape> {
@@ -64,33 +62,21 @@ export interface Site {
  * on {@link HOST_PORT}; the fabric sends external addresses, and clients' packets for service addresses, to the first node.
  */
 export async function createSite(options: SiteOptions = {}): Promise<Site> {
-  const cluster = await createCluster({
-    nodes: options.nodes ?? [
-      { name: "node1", zone: "zone-a", pods: 3 },
-      { name: "node2", zone: "zone-b", pods: 3 },
-    ],
-    families: options.families ?? ["IPv4", "IPv6"],
-    clients: options.clients ?? 1,
-    cgroups: options.cgroups ?? [],
-  });
-  const folder = await mkdtemp(join(tmpdir(), "turnout-e2e-"));
-  const removeAll = async (): Promise<void> => {
-    cluster.destroy();
-    await rm(folder, { recursive: true });
-  };
+  const { clients = 1, cgroups = [], families = ["IPv4", "IPv6"], nodes = NODES } = options;
+  const laboratory = await createLaboratory({ nodes, families, clients, cgroups }, (cluster) =>
+    Promise.all([startServers(cluster), routeServices(cluster)]),
+  );
   try {
-    return await assemble(cluster, folder, options, removeAll);
+    return await assemble(laboratory, options);
   } catch (error) {
-    await removeAll();
+    await laboratory.destroy();
     throw error;
   }
 }
 
-async function assemble(cluster: Cluster, folder: string, options: SiteOptions, removeAll: () => Promise<void>): Promise<Site> {
-  const [api] = await Promise.all([startClusterApi(cluster), startServers(cluster), routeServices(cluster)]);
+async function assemble(laboratory: Laboratory, options: SiteOptions): Promise<Site> {
+  const { cluster, api, kubeconfig, folder, nameOf } = laboratory;
   await api.apply([...nodeManifests(cluster), serviceCIDRManifest(cluster.families.map((family) => RANGES.services[family]))]);
-  const kubeconfig = join(folder, "kubeconfig");
-  await writeFile(kubeconfig, await api.kubeconfig());
   const proxied = cluster.nodes.filter((node) => options.proxied?.includes(node.name) ?? true);
   const { layout = defaultLayout(), flags = CLUSTER_CIDR, isMeddled: isApart = false } = options;
   const proxies = proxied.map((node) => startProxy(node, { layout, kubeconfig, folder, flags, isApart }));
@@ -106,31 +92,30 @@ async function assemble(cluster: Cluster, folder: string, options: SiteOptions, 
     if (options.isInParts === true) await passBarrier();
   };
   await waitForSync();
-  const names = addressBook(cluster);
+  const found = <T>(one: T | undefined, what: string): T => {
+    if (one === undefined) throw new Error(what);
+    return one;
+  };
   return {
     cluster,
     api,
     services: createServices(cluster, api, waitForSync),
     kubeconfig,
     proxies,
-    proxy: (name) => {
-      const proxy = proxies.find((candidate) => candidate.node.name === name);
-      if (proxy === undefined) throw new Error(`no proxy on ${name}`);
-      return proxy;
-    },
-    interceptor: (name) => {
-      const interceptor = interceptors.get(name);
-      if (interceptor === undefined) throw new Error(`nobody meddles on ${name}`);
-      return interceptor;
-    },
+    proxy: (name) =>
+      found(
+        proxies.find((candidate) => candidate.node.name === name),
+        `no proxy on ${name}`,
+      ),
+    interceptor: (name) => found(interceptors.get(name), `nobody meddles on ${name}`),
     place: cluster.place,
     waitForSync,
-    nameOf: (address) => names.get(address) ?? address,
+    nameOf,
     destroy: async () => {
       api.close();
       await Promise.all(proxies.map((proxy) => proxy.remove()));
       await Promise.all([...interceptors.values()].map((interceptor) => interceptor.close()));
-      await removeAll();
+      await laboratory.destroy();
     },
   };
 }
@@ -138,15 +123,9 @@ async function assemble(cluster: Cluster, folder: string, options: SiteOptions, 
 async function startServers(cluster: Cluster): Promise<void> {
   const pods = cluster.nodes.flatMap((node) => node.pods);
   await Promise.all([
-    ...pods.flatMap((pod) => [
-      pod.agent().serve({ name: pod.name, transport: "TCP", port: SERVER_PORT }),
-      pod.agent().serve({ name: pod.name, transport: "UDP", port: SERVER_PORT }),
-      pod.agent().serve({ name: pod.name, transport: "HTTP", port: HTTP_PORT }),
-    ]),
-    ...cluster.nodes.flatMap((node) => [
-      node.agent().serve({ name: node.name, transport: "TCP", port: HOST_PORT }),
-      node.agent().serve({ name: node.name, transport: "UDP", port: HOST_PORT }),
-    ]),
+    serveAt(pods, ["TCP", "UDP"], [SERVER_PORT]),
+    serveAt(pods, ["HTTP"], [HTTP_PORT]),
+    serveAt(cluster.nodes, ["TCP", "UDP"], [HOST_PORT]),
   ]);
 }
 
@@ -161,11 +140,4 @@ async function routeServices(cluster: Cluster): Promise<void> {
     await cluster.fabric.run("ip", [ip, "rule", "add", "from", RANGES.clients[family], "to", RANGES.services[family], "lookup", "96"]);
     await cluster.fabric.run("ip", [ip, "route", "add", RANGES.services[family], "via", gateway, "table", "96"]);
   }
-}
-
-function addressBook(cluster: Cluster): ReadonlyMap<string, string> {
-  const places = [cluster.fabric, ...cluster.clients, ...cluster.nodes, ...cluster.nodes.flatMap((node) => node.pods)];
-  return new Map(
-    places.flatMap((place) => cluster.families.map((family: IPFamily): [string, string] => [place.address(family), place.name])),
-  );
 }

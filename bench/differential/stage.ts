@@ -114,7 +114,7 @@ async function start(side: Running, options: StageOptions & { readonly api: ApiS
     node: cluster.node(STAGE_NODE),
     kubeconfig,
     clusterCIDR: FAMILIES.map((family) => STAGE_RANGES.pods[family]).join(","),
-    directory,
+    folder: directory,
     kubeProxy: program,
     fields: setup.fields,
   });

@@ -1,10 +1,9 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { FAMILIES } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
-import { createCluster, startClusterApi } from "@turnout/lab";
+import { createLaboratory } from "@turnout/lab";
 import type { NodePlace, Place } from "@turnout/lab";
 import { startKind } from "../proxies.ts";
 import type { KubeProxyMode } from "./process.ts";
@@ -81,23 +80,18 @@ async function withKubeProxy<T>(
   { set, fields, mode, variant }: Recording,
   read: (node: NodePlace) => Promise<T>,
 ): Promise<T> {
-  const directory = await mkdtemp(join(tmpdir(), "turnout-record-"));
-  const cluster = await createCluster({ nodes: [{ name: NODE, pods: 0 }] });
+  const { cluster, api, kubeconfig, folder, destroy } = await createLaboratory({ nodes: [{ name: NODE, pods: 0 }] });
   try {
-    const api = await startClusterApi(cluster);
     if (set !== undefined) {
       const { items } = JSON.parse(await readFile(join(HOME, `${set}.objects.json`), "utf8")) as { readonly items: readonly unknown[] };
       await api.apply(items);
     }
-    const kubeconfig = join(directory, "kubeconfig");
-    await writeFile(kubeconfig, await api.kubeconfig());
     const node = cluster.node(NODE);
     const kind = { program: "kube-proxy", mode, variant } as const;
-    await startKind(kind, { node, kubeconfig, directory, kubeProxy: binary, ...(fields === undefined ? {} : { fields }) });
+    await startKind(kind, { node, kubeconfig, folder, kubeProxy: binary, ...(fields === undefined ? {} : { fields }) });
     return await read(node);
   } finally {
-    cluster.destroy();
-    await rm(directory, { recursive: true });
+    await destroy();
   }
 }
 

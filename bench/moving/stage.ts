@@ -1,10 +1,7 @@
 import { readFileSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { IPFamily } from "@turnout/core";
-import { createCluster, nodeManifests, RANGES, serviceManifest, sliceManifests, startClusterApi } from "@turnout/lab";
-import type { Cluster, ClusterApi, NodePlace, ServiceManifest, Transport } from "@turnout/lab";
+import { createLaboratory, nodeManifests, RANGES, serveAt, serviceManifest, sliceManifests } from "@turnout/lab";
+import type { Cluster, ClusterApi, Laboratory, NodePlace, ServiceManifest, Transport } from "@turnout/lab";
 import { parse } from "yaml";
 
 /** For a proxy to serve a new Service, in a guest on a busy machine, too; it is over when the Service is served. */
@@ -36,50 +33,28 @@ const { services: SERVICES, sources } = parse(readFileSync(new URL("moving.yaml"
 export const SOURCES: readonly Source[] = sources;
 
 /** A cluster of two nodes with an API server and servers in every pod; the first node's proxy is what changes. */
-export interface MovingStage {
-  readonly cluster: Cluster;
+export interface MovingStage extends Laboratory {
   readonly node: NodePlace;
-  readonly directory: string;
-  readonly kubeconfig: string;
   readonly clusterCIDR: string;
   /** Make one more Service, and wait until pods reach it: the proxy that serves now follows what changes. */
   follow(): Promise<void>;
-  destroy(): Promise<void>;
 }
 
 /** Build the stage; `hasCgroups`: its node has a cgroup of its own, as eBPF needs. @throws {Error} what building it failed with; nothing is left. */
 export async function createMovingStage(hasCgroups: boolean): Promise<MovingStage> {
-  const directory = await mkdtemp(join(tmpdir(), "turnout-moving-"));
-  const cluster = await createCluster({
-    nodes: [1, 2].map((node) => ({ name: `node${node}`, pods: 2 })),
-    clients: 1,
-    cgroups: hasCgroups ? [NODE] : [],
-  });
-  const destroy = async (): Promise<void> => {
-    cluster.destroy();
-    await rm(directory, { recursive: true });
-  };
-  try {
-    const [api] = await Promise.all([startClusterApi(cluster), startServers(cluster)]);
-    await api.apply(nodeManifests(cluster));
-    for (const service of SERVICES) await applyService(cluster, api, service);
-    const kubeconfig = join(directory, "kubeconfig");
-    await writeFile(kubeconfig, await api.kubeconfig());
-    const clusterCIDR = `${RANGES.pods.IPv4},${RANGES.pods.IPv6}`;
-    return { cluster, node: cluster.node(NODE), directory, kubeconfig, clusterCIDR, follow: () => follow(cluster, api), destroy };
-  } catch (error) {
-    await destroy();
-    throw error;
-  }
-}
-
-async function startServers(cluster: Cluster): Promise<void> {
-  const pods = cluster.nodes.flatMap((node) => node.pods);
-  await Promise.all(
-    pods.flatMap((pod) =>
-      (["TCP", "UDP"] as const).flatMap((transport) => SERVER_PORTS.map((port) => pod.agent().serve({ name: pod.name, transport, port }))),
+  const nodes = [1, 2].map((node) => ({ name: `node${node}`, pods: 2 }));
+  const laboratory = await createLaboratory({ nodes, clients: 1, cgroups: hasCgroups ? [NODE] : [] }, (cluster) =>
+    serveAt(
+      cluster.nodes.flatMap((node) => node.pods),
+      ["TCP", "UDP"],
+      SERVER_PORTS,
     ),
   );
+  const { cluster, api } = laboratory;
+  await api.apply(nodeManifests(cluster));
+  for (const service of SERVICES) await applyService(cluster, api, service);
+  const clusterCIDR = `${RANGES.pods.IPv4},${RANGES.pods.IPv6}`;
+  return { ...laboratory, node: cluster.node(NODE), clusterCIDR, follow: () => follow(cluster, api) };
 }
 
 async function applyService(cluster: Cluster, api: ClusterApi, { endpoints, ...service }: (typeof SERVICES)[number]): Promise<void> {

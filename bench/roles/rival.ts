@@ -65,7 +65,7 @@ export async function rival({ proxy: name, shape, changes }: RivalParameters): P
       node: { name: NODE_NAME, spawn: spawnHere },
       kubeconfig,
       clusterCIDR: POD_CIDR,
-      directory,
+      folder: directory,
       kubeProxy: process.env["KUBE_PROXY"] ?? "kube-proxy",
       rows: shape.services,
     });

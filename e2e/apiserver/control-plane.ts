@@ -1,9 +1,8 @@
 import { generateKeyPairSync } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createAuthority, RANGES } from "@turnout/lab";
+import { RANGES, createAuthority, createProcess } from "@turnout/lab";
 import type { Place } from "@turnout/lab";
-import { createProcess } from "../process.ts";
 import { ApiClient } from "./api-client.ts";
 import { until } from "./until.ts";
 

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { NodePlace } from "@turnout/lab";
-import type { NodeProcess } from "../process.ts";
+import type { NodePlace, NodeProcess } from "@turnout/lab";
 import type { ApiServerStage } from "./stage.ts";
 import { until } from "./until.ts";
 

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import type { NodeProcess } from "../process.ts";
+import type { NodeProcess } from "@turnout/lab";
 import { foundIn, ShopWorld } from "./shop-world.ts";
 import type { ApiServerStage } from "./stage.ts";
 import { until } from "./until.ts";

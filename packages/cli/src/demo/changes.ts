@@ -143,7 +143,7 @@ export async function killAndRestart(stage: Stage, traffic: Traffic): Promise<Re
   const downMs = stage.nowMs() - downAtMs;
   const caughtUp = await timeChange(stage, {
     service: SHOP.banner,
-    change: () => Promise.resolve(proxy.start()),
+    change: () => Promise.resolve(proxy.again()),
     isWanted: ({ server }) => server === green.name,
     nodes: [proxy.node],
   });

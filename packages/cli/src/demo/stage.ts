@@ -1,15 +1,11 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { ProxyError, type Clock, type IPFamily } from "@turnout/core";
 import {
-  createCluster,
+  createLaboratory,
   nodeManifests,
   RANGES,
   serviceCIDRManifest,
   serviceManifest,
   sliceManifests,
-  startClusterApi,
   type Cluster,
   type ClusterApi,
   type EndpointManifest,
@@ -57,16 +53,12 @@ export interface Stage {
  */
 export async function buildStage(options: StageOptions): Promise<Stage> {
   const { families, signal } = options;
-  const cluster = await createCluster({ nodes: NODES, families, clients: 1, signal });
-  const folder = await mkdtemp(join(tmpdir(), "turnout-demo-"));
-  const kubeconfig = join(folder, "kubeconfig");
+  const { cluster, api, kubeconfig, nameOf, destroy } = await createLaboratory(
+    { nodes: NODES, families, clients: 1, signal },
+    startServers,
+  );
   const proxies: DemoProxy[] = [];
-  const destroy = async (): Promise<void> => {
-    cluster.destroy();
-    await rm(folder, { recursive: true, force: true });
-  };
   try {
-    const [api] = await Promise.all([startClusterApi(cluster), startServers(cluster)]);
     const setEndpoints = (service: ShopService, endpoints: readonly ShopEndpoint[]): Promise<void> =>
       api.apply(slicesOf(cluster, service, endpoints));
     await api.apply([...nodeManifests(cluster), serviceCIDRManifest(families.map((family) => RANGES.services[family]))]);
@@ -74,8 +66,6 @@ export async function buildStage(options: StageOptions): Promise<Stage> {
       await api.apply([serviceManifest(inFamilies(service.manifest, families))]);
       await setEndpoints(service, firstEndpoints(service));
     }
-    await writeFile(kubeconfig, await api.kubeconfig());
-    const names = addressBook(cluster);
     return {
       cluster,
       api,
@@ -88,7 +78,7 @@ export async function buildStage(options: StageOptions): Promise<Stage> {
         const flags = ["--backend", options.backend, "--kubeconfig", kubeconfig, "--cluster-cidr", clusterCIDR];
         proxies.push(...cluster.nodes.map((node) => startProxy(node, flags)));
       },
-      nameOf: (address) => names.get(address) ?? address,
+      nameOf,
       pause: async (ms) => {
         await options.clock.sleep(ms, signal);
         if (signal.aborted) throw new ProxyError("canceled", "the demo was stopped");
@@ -131,9 +121,4 @@ async function startServers(cluster: Cluster): Promise<void> {
     cluster.place(pod).agent().serve({ name, transport: "HTTP", port: HTTP_SERVER_PORT }),
   );
   await Promise.all([...starts, ...http]);
-}
-
-function addressBook(cluster: Cluster): ReadonlyMap<string, string> {
-  const places = [cluster.fabric, ...cluster.clients, ...cluster.nodes, ...cluster.nodes.flatMap((node) => node.pods)];
-  return new Map(places.flatMap((place) => cluster.families.map((family): [string, string] => [place.address(family), place.name])));
 }

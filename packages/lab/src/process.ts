@@ -1,6 +1,6 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import type { Place } from "@turnout/lab";
+import type { Place } from "./cluster.ts";
 
 const LOG_CHARACTERS_MAX = 1_000_000;
 
@@ -42,6 +42,7 @@ export function createProcess(node: Pick<Place, "spawn">): NodeProcess {
     child = node.spawn(file, args);
     child.stdout?.on("data", take);
     child.stderr?.on("data", take);
+    child.on("error", (error) => take(Buffer.from(`${error.message}\n`)));
     ending = once(child, "exit").then(([code, signal]) => ({ code: code as number | null, signal: signal as NodeJS.Signals | null }));
   };
   return {
