@@ -15,7 +15,8 @@ const { status, stdout, stderr } = spawnSync(join(root, "packages/cli/bin/turnou
   maxBuffer: 2 ** 28,
 });
 if ((status !== 0 && status !== 1) || stdout === "") throw new Error(`turnout conformance ended with ${status}: ${stderr}`);
-const backends = JSON.parse(stdout) as readonly BackendStatus[];
+const backends = JSON.parse(stdout) as readonly (BackendStatus & { readonly leftOut?: string })[];
+for (const { backend, leftOut } of backends) if (leftOut !== undefined) throw new Error(`${backend} was left out: ${leftOut}`);
 
 /** What is written where, made of what is there. */
 const WRITTEN: Readonly<Record<string, (before: string) => string>> = {

@@ -21,7 +21,11 @@ export const REST: readonly string[] = [
 ];
 
 /** Files of which `npm test` runs a share that changes by date, and `npm run test:rest` all. */
-export const KERNEL_KITS: readonly string[] = ["e2e/conformance.test.ts", "packages/backend-*/src/testing/real-*-scenarios.test.ts"];
+export const KERNEL_KITS: readonly string[] = [
+  "e2e/conformance.test.ts",
+  "packages/backend-*/src/testing/real-*-scenarios.test.ts",
+  "packages/backend-ebpf/src/conformance.test.ts",
+];
 
 /** Where the seconds are recorded: `TURNOUT_RECORD_SECONDS=1 npm test` and the same with `npm run test:rest`. */
 export const SECONDS_FILE: URL = new URL("test-seconds.json", import.meta.url);

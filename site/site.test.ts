@@ -306,7 +306,6 @@ describe("the site in a real browser", needs("chromium", "bpf"), () => {
       await shows("#rules-nft", "dnat ip to");
       await shows("#rules-nft", "# IPv4: the plan for an empty host");
       await shows("#rules-iptables", "KUBE-SVC-");
-      await shows("#rules-ebpf", "packets");
       await page.select("#backend", "userspace");
       await shows("#verdict", "(sees the node)");
       expect(complaints).toEqual([]);

@@ -1,6 +1,3 @@
-import { Buffer } from "buffer/index.js";
-import { PROGRAMS } from "./data.ts";
-
 /** What probes read of a kernel that has all that is needed. */
 const TEXTS: Readonly<Record<string, string>> = {
   "/proc/sys/kernel/osrelease": "6.18.0\n",
@@ -16,21 +13,4 @@ function missing(path: string): Error {
 export function readFile(path: string): Promise<string> {
   const text = TEXTS[path];
   return text === undefined ? Promise.reject(missing(path)) : Promise.resolve(text);
-}
-
-/** As `readFileSync` of node:fs, for compiled programs. @throws {Error} for anything else. */
-export function readFileSync(path: string): Buffer {
-  const program = PROGRAMS[path.slice(path.lastIndexOf("/") + 1)];
-  if (program === undefined) throw missing(path);
-  return Buffer.from(program, "base64");
-}
-
-/** As `existsSync` of node:fs. */
-export function existsSync(path: string): boolean {
-  return PROGRAMS[path.slice(path.lastIndexOf("/") + 1)] !== undefined;
-}
-
-/** As `statSync` of node:fs, for compiled programs: they never change. */
-export function statSync(): { readonly mtimeMs: number } {
-  return { mtimeMs: 0 };
 }

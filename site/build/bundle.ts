@@ -1,10 +1,7 @@
-import { existsSync, readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { join, relative } from "node:path";
 import { rolldown } from "rolldown";
 import type { Plugin } from "rolldown";
-
-const PROGRAM_FILES = ["sockets.bpf.o", "packets.bpf.o"];
 
 /** What stands in a browser for what Node has, by what is imported; files of `site/browser`. */
 const IN_BROWSER: Readonly<Record<string, string>> = {
@@ -19,7 +16,6 @@ const IN_BROWSER: Readonly<Record<string, string>> = {
 /** Files below `packages` that make a world of the host: the only ways to it. */
 const WORLDS: ReadonlySet<string> = new Set([
   "host/src/world.ts",
-  "backend-ebpf/src/world.ts",
   "backend-ipvs/src/world.ts",
   "client/src/sockets/node-sockets.ts",
   "backend-winkernel/src/world.ts",
@@ -66,11 +62,7 @@ function withoutHost(root: string): Plugin {
 
 /** What is read while the bundle is made. */
 function withData(root: string): Plugin {
-  const folder = join(root, "packages/backend-ebpf/dist/programs");
-  const programs = PROGRAM_FILES.filter((name) => existsSync(join(folder, name))).map(
-    (name) => [name, readFileSync(join(folder, name)).toString("base64")] as const,
-  );
-  const data = `export const PROGRAMS = ${JSON.stringify(Object.fromEntries(programs))}; export const ERRNO = ${JSON.stringify(constants.errno)};`;
+  const data = `export const ERRNO = ${JSON.stringify(constants.errno)};`;
   const place = join(root, "site/browser/data.ts");
   return { name: "with-data", load: (id) => (id === place ? { code: data, moduleType: "js" } : undefined) };
 }

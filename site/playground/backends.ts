@@ -1,5 +1,3 @@
-import { ebpfModule } from "@turnout/backend-ebpf";
-import { createFakeHost as createEbpfHost } from "@turnout/backend-ebpf/testing";
 import { iptablesModule } from "@turnout/backend-iptables";
 import { createFakeHost as createIptablesHost } from "@turnout/backend-iptables/testing";
 import { ipvsModule } from "@turnout/backend-ipvs";
@@ -19,12 +17,11 @@ export interface BackendRun {
   readonly createFakeHost: CreateFakeHost;
 }
 
-/** Those that come with Turnout, in the order of the README. */
+/** Those that come with Turnout and have a host in memory, in the order of the README: eBPF programs run in a kernel alone. */
 export const BACKENDS: readonly BackendRun[] = [
   { module: nftModule, createFakeHost: createNftHost },
   { module: iptablesModule, createFakeHost: createIptablesHost },
   { module: ipvsModule, createFakeHost: createIpvsHost },
-  { module: ebpfModule, createFakeHost: createEbpfHost },
   { module: userspaceModule, createFakeHost: createUserspaceHost },
   { module: winkernelModule, createFakeHost: createWinkernelHost },
 ];

@@ -15,7 +15,6 @@ import { FIRST_STATE } from "./state.ts";
 import type { PlaygroundState } from "./state.ts";
 import { fateText, tryBackend } from "./trial.ts";
 import type { Trial } from "./trial.ts";
-import { needs } from "@turnout/house/needs";
 import { someOf } from "@turnout/house/some-of";
 
 const SEES_NODE = " (sees the node)";
@@ -27,7 +26,7 @@ async function trialOf(backend: string, state: Partial<PlaygroundState>): Promis
   return await tryBackend(one, cluster, packetOf(entered, cluster));
 }
 
-describe("each backend does on its host in memory what the rules say", needs("bpf"), () => {
+describe("each backend does on its host in memory what the rules say", () => {
   it.each(BACKENDS.map(({ module }) => module.name))("%s", async (backend) => {
     for (const to of ["172.18.0.1:30080", "10.96.0.20:80", "10.96.0.20:81"]) {
       const { isAsRuled, tried } = await trialOf(backend, { to });

@@ -1,16 +1,23 @@
-import { BREAKAGES, describeBackend } from "@turnout/conformance";
+import { describeBackend, mergeReports, SCENARIOS } from "@turnout/conformance";
+import type { FakeHost, Finding } from "@turnout/conformance";
 import { buildBpf } from "@turnout/house/bpf";
 import { expectWritten } from "@turnout/house/expect-written";
 import { needs } from "@turnout/house/needs";
 import { someOf } from "@turnout/house/some-of";
-import { beforeAll, describe, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { ebpfModule } from "./module.ts";
-import { createFakeHost } from "./testing/index.ts";
+import { PACKET_MISTAKES } from "./test-support/packet-mistakes.ts";
+import { MISTAKES, withMistake } from "./test-support/mistakes.ts";
+import { play } from "./testing/play.ts";
 
-/** Its host in memory counts no connections. */
-const SHOWN = BREAKAGES.filter((breakage) => breakage.needs !== "counted");
+const NEEDS = needs("root", "netns", "bpf", "cgroup2", "ip", "nft", "kernel>=6.7");
+/** An upper bound for a machine that is busy with other things, too. */
+const TIMEOUT_MS = 900_000;
+/** Scenarios are dealt to so many processes; one of them plays in the normal run. */
+const PARTS = 6;
+const STEPS = 500;
 
-/** Defects that can't be told here from what is declared, with the reason. */
+/** Defects that can't be told here, with the reason. */
 const NOT_SEEN: Readonly<Record<string, string>> = {
   "leaves undefined ports alone": "it declares that it does",
   "leaves unallocated addresses alone": "it declares that it does",
@@ -22,15 +29,106 @@ const NOT_SEEN: Readonly<Record<string, string>> = {
   "trusts its memory after a failed apply": "each step may be repeated: what is there already is written over, and what is gone is gone",
 };
 
+function linesOf(findings: readonly Finding[]): readonly string[] {
+  return findings.map(({ kind, scenario, step, family, what, expected, got, details }) =>
+    [`${kind} ${family} in ${scenario}, ${step}: ${what}: expected ${expected}, got ${got}`, ...details].join("\n  "),
+  );
+}
+
+/** The names of what describeBackend tests about defects: main.ts has the hosts. */
+function defectTests(): readonly string[] {
+  const names: string[] = [];
+  const shown = { written: () => 0, onChange: () => undefined } as unknown as FakeHost;
+  describeBackend(ebpfModule, () => shown, { it: (name) => names.push(name), notSeen: NOT_SEEN });
+  return names.filter((name) => name.startsWith("is caught "));
+}
+
 // What is left out is SCTP alone: README's table of backends says so, and is checked against the kit.
-describe("the eBPF backend on its host in memory, whose kernel runs the compiled programs", needs("bpf"), () => {
+describe("the eBPF backend on this kernel", NEEDS, () => {
   beforeAll(() => buildBpf("packages/backend-ebpf"));
 
-  describeBackend(ebpfModule, createFakeHost, {
-    it,
-    onReport: expectWritten,
-    steps: 1_000,
-    breakages: someOf(SHOWN, { oneOf: 2 }),
-    notSeen: NOT_SEEN,
-  });
+  it.concurrent(
+    "does in every scenario what it should",
+    async () => {
+      const parts = someOf(
+        Array.from({ length: PARTS }, (_, index) => SCENARIOS.filter((__, at) => at % PARTS === index).map(({ name }) => name)),
+        { oneOf: PARTS, isKernelKit: true },
+      );
+      const results = await Promise.all(parts.map((names) => play({ play: { kind: "scenarios", names } })));
+      expect(linesOf(results.flatMap(({ findings }) => findings))).toEqual([]);
+      // Each scenario asks hundreds of times.
+      expect(results.reduce((sum, { packets }) => sum + packets, 0)).toBeGreaterThan(30_000 * parts.length);
+      const [abilities] = results.flatMap((result) => result.abilities ?? []);
+      if (parts.length === PARTS && abilities !== undefined)
+        expectWritten(mergeReports({ backend: ebpfModule.name, abilities, findings: [], cells: [], notAsked: [] }, results));
+    },
+    TIMEOUT_MS,
+  );
+
+  it.concurrent(
+    "tells what somebody else did, recovers from everything that fails, and carries on where it was",
+    async () => {
+      const { findings, notAsked } = await play({ play: { kind: "checks" } });
+      expect(linesOf(findings)).toEqual([]);
+      expect(notAsked).toEqual(["whether counts() tell of connections: the host has no counted()"]);
+    },
+    TIMEOUT_MS,
+  );
+
+  it.concurrent(
+    `R-58 ends where one sync from nothing ends, whatever happens: ${STEPS} changes`,
+    async () => {
+      const { TURNOUT_HISTORY_STEPS, TURNOUT_HISTORY_SEED } = process.env;
+      const [steps, seed] = [Number(TURNOUT_HISTORY_STEPS ?? STEPS), Number(TURNOUT_HISTORY_SEED ?? 1)];
+      expect(linesOf((await play({ play: { kind: "histories", seed, steps, lifeSteps: STEPS } })).findings)).toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
+
+  it.concurrent.each(someOf(defectTests(), { oneOf: 24 }))(
+    "%s",
+    async (name) => expect(linesOf((await play({ play: { kind: "test", name } })).findings)).toEqual([]),
+    TIMEOUT_MS,
+  );
+});
+
+const ANY_CLIENT = "a cluster IP is served by every ready endpoint, whoever asks";
+
+/** Mistakes in the programs, each with a scenario in which the kit finds it, and what it finds. */
+const FOUND: readonly (readonly [mistake: string, scenario: string, kind: Finding["kind"]])[] = [
+  ["the port stays", ANY_CLIENT, "verdict"],
+  ["turnout_send4 does nothing", ANY_CLIENT, "verdict"],
+  ["any protocol is asked as TCP", "a cluster IP that only serves other protocols refuses UDP", "verdict"],
+  ["the host gets what pods get", "where pods can't be told at all nobody's address is rewritten", "verdict"],
+  ["affinity is forgotten", "an affine client stays with its endpoint, through whichever address it comes", "affinity"],
+  // What a socket is shown is no matter of a rule's: the host of the kit asks for it each time.
+  ["turnout_peer4 does nothing", ANY_CLIENT, "error"],
+  ["turnout_recv6 does nothing", ANY_CLIENT, "error"],
+  ["nobody is masqueraded", "a pod of another node that asks a node port here sees the service with the node's address", "verdict"],
+  ["pods are outside", "under the Local external policy another node is outside, and pods elsewhere are pods", "verdict"],
+  ["turnout_out lets all go", "a cluster IP under the Local internal policy is served by this node alone", "verdict"],
+  ["source ranges let all in", "source ranges hold for load-balancer IPs and for nothing else", "verdict"],
+  ["refusals go on unmarked", "a service that goes away serves to the end, and refuses afterwards", "verdict"],
+];
+
+describe("deliberate mistakes in the programs", NEEDS, () => {
+  beforeAll(() => buildBpf("packages/backend-ebpf"));
+
+  it.concurrent.each(someOf(FOUND, { oneOf: 6 }))(
+    "are found by the conformance kit: %s",
+    async (what, scenario, kind) => {
+      const ofSockets = MISTAKES.find((mistake) => mistake.what === what);
+      const mistake = ofSockets ?? PACKET_MISTAKES.find((other) => other.what === what);
+      if (mistake === undefined) throw new Error("there is no such mistake");
+      const file = ofSockets === undefined ? "packets" : "sockets";
+      const names = SCENARIOS.map(({ name }) => name).filter((name) => name.includes(scenario));
+      const { findings } = await withMistake(
+        mistake,
+        (path) => play({ play: { kind: "scenarios", names }, maxFindings: 1, objectFiles: { [file]: path } }),
+        file,
+      );
+      expect(findings.map((finding) => finding.kind)).toContain(kind);
+    },
+    TIMEOUT_MS,
+  );
 });

@@ -4,7 +4,6 @@ import { buildBpf } from "@turnout/house/bpf";
 import { needs } from "@turnout/house/needs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { onStage } from "./test-support/stage.ts";
-import type { Runner } from "./test-support/stage.ts";
 
 const OBJECT = fileURLToPath(new URL("../dist/programs/sockets.bpf.o", import.meta.url));
 
@@ -37,8 +36,8 @@ const ANSWERED = ["10.96.0.1:80 says 10.1.1.10", "[fd00:96::1]:80 says fd00:1:1:
 const SILENCE = "silence";
 const FULL = "[limit_reached] a BPF map is full (E2BIG): map";
 
-function execute(scenario: string, before: Runner["before"] = []): Promise<unknown> {
-  return onStage(scenario, OBJECT, { program: "module-child.ts", before });
+function execute(scenario: string, before: readonly string[] = []): Promise<unknown> {
+  return onStage("module", scenario, OBJECT, before);
 }
 
 /** What another hand did, and how many objects have to be written for it. */
@@ -131,12 +130,17 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
     });
   });
 
-  it("does not serve as long as a program is not in its place, says which, and once it has served goes on", async () => {
-    const why = "device 3-ingress and 1 more: [tool_failed] no (EINVAL)";
+  it("does not serve as long as something is not in its place, says what, also by the next process, and once it has served goes on", async () => {
+    const why = (what: string): unknown => expect.stringContaining(`this node is not served yet, a former proxy's rules stay: ${what}`);
+    const marks = ["serving-IPv4", "serving-IPv6"];
     expect(await execute("notServedYet")).toEqual({
-      before: [[], expect.stringContaining(`this node is not served yet, a former proxy's rules stay: ${why}`), 0],
-      served: [["serving-IPv4", "serving-IPv6"], []],
-      later: [["serving-IPv4", "serving-IPv6"], [" [tool_failed] no (EINVAL)"], 1],
+      seen: {
+        hooks: [1, why("link turnout_send4: [tool_failed] no (EINVAL)"), [], marks],
+        programs: [1, why("device 3-ingress and 1 more: [tool_failed] no (EINVAL)"), [], marks],
+        table: [1, why("table inet turnout-ebpf: ["), [], marks],
+        devices: [1, why("device 3-ingress and 1 more: [tool_failed] no (EINVAL)"), [], marks],
+      },
+      later: [marks, [" [tool_failed] no (EINVAL)"], 1],
     });
   });
 

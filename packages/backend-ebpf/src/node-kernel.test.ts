@@ -24,7 +24,7 @@ const AT_NODE = [four("172.18.0.1:30005"), six("[fd00:18::1]:30005")];
 const byUdp = (text: string): string => `${text.split(" ")[0]} ${text}`;
 
 function execute(scenario: string): Promise<unknown> {
-  return onStage(scenario, OBJECT, { program: "node-child.ts" });
+  return onStage("node", scenario, OBJECT);
 }
 
 describe("a node that the module serves", NEEDS, () => {
@@ -58,8 +58,9 @@ describe("a node that the module serves", NEEDS, () => {
 
   it("leaves a cluster IP that is on a device here to the process that listens there, for its ports alone, as it comes and goes", async () => {
     const served = ["10.1.1.20 fd00:1:1::20", "10.1.1.20"];
-    // No address, nothing listens, a cache, none, the same once more, and no address again. Other ports and external addresses are the Service's.
-    const phases = [served, served, ["cache", served[1]], served, ["cache", served[1]], served, served];
+    // No address, nothing listens, a cache, the same without endpoints, no cache, once more, and no address again. Other ports and external addresses are the Service's.
+    const cached = [["cache", served[1]], "cache", served];
+    const phases = [served, served, ...cached, ...cached, served];
     const heard = phases.map((pod) => ({ pod, host: pod }));
     expect(await execute("cache")).toEqual({ packets: phases.map((pod) => ({ pod })), sockets: heard, optedOut: heard });
   });

@@ -49,13 +49,13 @@ describe("packets on a real kernel", NEEDS, () => {
   it("has a title for every scenario", () => expect(Object.keys(TITLES)).toEqual(Object.keys(PACKETS_EXPECTED)));
 
   it.each(Object.entries(TITLES).map(([scenario, title]) => [title, scenario]))("%s", async (_, scenario = "") => {
-    expect(await onStage(scenario, OBJECT, { program: "packets-child.ts" })).toEqual(PACKETS_EXPECTED[scenario]);
+    expect(await onStage("packets flows trials", scenario, OBJECT)).toEqual(PACKETS_EXPECTED[scenario]);
   });
 
   it("before Linux 6.7 masqueraded clients have the node's primary address", async () => {
     const seen = await withMistake(
       BEFORE_LINUX_6_7,
-      (objectFile) => onStage(BEFORE_LINUX_6_7.scenario, objectFile, { program: "packets-child.ts" }),
+      (objectFile) => onStage("packets flows trials", BEFORE_LINUX_6_7.scenario, objectFile),
       "packets",
     );
     expect(seen).toEqual(WITHOUT_ROUTES);
@@ -64,7 +64,7 @@ describe("packets on a real kernel", NEEDS, () => {
   it("before Linux 6.2 packets are served that come by no bridge", async () => {
     const seen = await withMistake(
       BEFORE_LINUX_6_2,
-      (objectFile) => onStage(BEFORE_LINUX_6_2.scenario, objectFile, { program: "packets-child.ts" }),
+      (objectFile) => onStage("packets flows trials", BEFORE_LINUX_6_2.scenario, objectFile),
       "packets",
     );
     expect(seen).toEqual(PACKETS_EXPECTED[BEFORE_LINUX_6_2.scenario]);
@@ -82,11 +82,7 @@ describe("deliberate mistakes in the programs of packets", NEEDS, () => {
   it.each(someOf(PACKET_MISTAKES, { oneOf: 4 }).map((mistake) => [mistake.what, mistake] as const))(
     "are caught: %s",
     async (_, mistake) => {
-      const seen = await withMistake(
-        mistake,
-        (objectFile) => onStage(mistake.scenario, objectFile, { program: "packets-child.ts" }),
-        "packets",
-      );
+      const seen = await withMistake(mistake, (objectFile) => onStage("packets flows trials", mistake.scenario, objectFile), "packets");
       expect(seen).not.toEqual(PACKETS_EXPECTED[mistake.scenario]);
     },
   );

@@ -4,31 +4,39 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ProxyError } from "@turnout/core/backend";
 import { findBpfMounts } from "@turnout/host/bpf";
-import { buildBpf } from "@turnout/house/bpf";
 import { needs } from "@turnout/house/needs";
-import { beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { ebpfModule } from "./module.ts";
-import { probeEbpf } from "./probe.ts";
-import { ownCgroup } from "./test-support/stage.ts";
-import { createFakeHost } from "./testing/index.ts";
-import type { EbpfFakeHost } from "./testing/index.ts";
+import { probeEbpf, readFacts } from "./probe.ts";
+import { fakeWorld } from "./test-support/fake-world.ts";
+import type { FakeWorld } from "./test-support/fake-world.ts";
+import { ownCgroup } from "./testing/namespaces.ts";
 import type { EbpfWorld } from "./world.ts";
 
 const { signal } = new AbortController();
 
-describe("a probe warns", needs("bpf"), () => {
-  beforeAll(() => buildBpf("packages/backend-ebpf"));
+it("facts tell addresses on which processes of the host listen from those that a proxy has put on a device", async () => {
+  const world = fakeWorld();
+  const links = { eth0: "172.18.0.1", nodelocaldns: "10.96.0.1", "kube-ipvs0": "10.96.0.2", turnout0: "10.96.0.3" };
+  world.netlink.setAddresses(
+    "IPv4",
+    Object.entries(links).map(([link, ip]) => ({ ip, link, prefixLength: 32 })),
+  );
+  const { addresses, addressesOfNoProxy } = await readFacts(ebpfModule.parseOptions({}), world, true);
+  expect([addresses.IPv4, addressesOfNoProxy.IPv4]).toEqual([Object.values(links).toSorted(), ["10.96.0.1", "172.18.0.1"]]);
+});
 
-  let host: EbpfFakeHost;
-  beforeEach(() => (host = createFakeHost()));
+describe("a probe warns", () => {
+  let world: FakeWorld;
+  beforeEach(() => (world = fakeWorld()));
 
   async function warnings(
     changes: Partial<EbpfWorld>,
     options: Parameters<typeof ebpfModule.parseOptions>[0] = {},
   ): Promise<readonly string[]> {
-    const { problems } = await probeEbpf(ebpfModule.parseOptions(options), { ...host.world, ...changes }, signal);
+    const { problems } = await probeEbpf(ebpfModule.parseOptions(options), { ...world, ...changes }, signal);
     expect(problems).toEqual([]);
-    return host.lines.filter((line) => line.startsWith("warn "));
+    return world.log.lines.filter((line) => line.startsWith("warn "));
   }
 
   it("of nothing where nothing is missing", async () => expect(await warnings({})).toEqual([]));
@@ -36,7 +44,7 @@ describe("a probe warns", needs("bpf"), () => {
   it("that sockets can't be ended, as the kernel has no SOCK_DESTROY", async () => {
     const error = new ProxyError("host_unsupported", "no SOCK_DESTROY", { hint: "another kernel" });
     const probeBpf: EbpfWorld["probeBpf"] = async () => ({
-      ...(await host.world.probeBpf()),
+      ...(await world.probeBpf()),
       missing: new Map([["socket-destroy", error]]),
     });
     expect(await warnings({ probeBpf })).toEqual([
@@ -48,7 +56,7 @@ describe("a probe warns", needs("bpf"), () => {
     const failing = (code: "permission_denied" | "not_found"): Pick<EbpfWorld, "namespaceCookie"> => ({
       namespaceCookie(path) {
         if (path !== undefined) throw new ProxyError(code, "a network namespace can't be entered (EPERM)");
-        return host.world.namespaceCookie();
+        return world.namespaceCookie();
       },
     });
     expect(await warnings(failing("not_found"))).toEqual([]);
@@ -63,26 +71,26 @@ describe("a probe warns", needs("bpf"), () => {
   function withModule(isThere: boolean): Pick<EbpfWorld, "exec" | "probeBpf"> {
     let isLoaded = false;
     const run: EbpfWorld["exec"]["run"] = (file, args, options) => {
-      if (!args.includes("--check")) return host.world.exec.run(file, args, options);
+      if (!args.includes("--check")) return world.exec.run(file, args, options);
       isLoaded ||= isThere && options?.input?.includes("type nat hook") === true;
       return Promise.resolve({ code: isThere ? 0 : 1, stdout: "", stderr: "" });
     };
     return {
-      exec: { ...host.world.exec, run },
-      probeBpf: async () => ({ ...(await host.world.probeBpf()), missing: new Map(isLoaded ? [] : [["conntrack", NO_NAT]]) }),
+      exec: { ...world.exec, run },
+      probeBpf: async () => ({ ...(await world.probeBpf()), missing: new Map(isLoaded ? [] : [["conntrack", NO_NAT]]) }),
     };
   }
 
   it("of nothing where nf_nat is a module that nobody has loaded yet: it is loaded", async () => {
     expect(await warnings(withModule(true))).toEqual([]);
-    const { facts, capabilities } = await probeEbpf(ebpfModule.parseOptions({}), { ...host.world, ...withModule(true) }, signal);
+    const { facts, capabilities } = await probeEbpf(ebpfModule.parseOptions({}), { ...world, ...withModule(true) }, signal);
     expect([facts.hasPackets, capabilities]).toEqual([true, {}]);
   });
 
   it("that packets can't be served where there is no such module; with host-sockets-only that is a problem", async () => {
     expect(await warnings(withModule(false))).toEqual([expect.stringMatching(/^warn only sockets of this node .*modprobe nf_nat/)]);
     const options = ebpfModule.parseOptions({ "host-sockets-only": true });
-    const { problems } = await probeEbpf(options, { ...host.world, ...withModule(false) }, signal);
+    const { problems } = await probeEbpf(options, { ...world, ...withModule(false) }, signal);
     expect(problems.map(({ message }) => message)).toEqual([
       "[host_unsupported] option host-sockets-only leaves pods to packets, which can't be served: no functions of conntrack (modprobe nf_nat)",
     ]);
@@ -93,7 +101,7 @@ describe("a probe warns", needs("bpf"), () => {
     const namespaceCookie = (): never => {
       throw unknown;
     };
-    const { problems } = await probeEbpf(ebpfModule.parseOptions({}), { ...host.world, namespaceCookie }, signal);
+    const { problems } = await probeEbpf(ebpfModule.parseOptions({}), { ...world, namespaceCookie }, signal);
     expect(problems).toEqual([unknown]);
   });
 

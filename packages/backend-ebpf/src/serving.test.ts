@@ -1,15 +1,11 @@
 import { ProxyError } from "@turnout/core/backend";
 import { TestClock } from "@turnout/core/testing";
-import { buildBpf } from "@turnout/house/bpf";
-import { needs } from "@turnout/house/needs";
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
+import { ebpfModule } from "./module.ts";
 import type { AttachedObject, EbpfObject } from "./objects.ts";
 import { Serving } from "./serving.ts";
-import { replacing } from "./test-support/mortal-bpf.ts";
-import { Takeover } from "./test-support/takeover.ts";
-import { createFakeHost } from "./testing/index.ts";
-import type { EbpfFakeHost } from "./testing/index.ts";
-import type { EbpfWorld } from "./world.ts";
+import { fakeWorld } from "./test-support/fake-world.ts";
+import type { FakeWorld } from "./test-support/fake-world.ts";
 
 const { signal } = new AbortController();
 const LINK: AttachedObject = { kind: "link", key: "turnout_conn4", value: { programs: "", cgroup: "1" } };
@@ -82,143 +78,25 @@ describe("Serving", () => {
   });
 });
 
-/** Something that the kernel or nft says no to as long as `refuses.now`. */
-type Refuse = (host: EbpfFakeHost, refuses: { now: boolean }) => (world: EbpfWorld) => EbpfWorld;
-
-const REFUSED: Readonly<Record<string, { readonly refuse: Refuse; readonly says: string }>> = {
-  "a hook of sockets": {
-    refuse: (_, refuses) => (world) => ({
-      ...world,
-      bpf: replacing(world.bpf, {
-        attachToCgroup: (program, cgroup, hook) => {
-          if (refuses.now && hook === "sendmsg4") throw NO;
-          return world.bpf.attachToCgroup(program, cgroup, hook);
-        },
-      }),
-    }),
-    says: "link turnout_send4: [tool_failed] no (EINVAL): somewhere",
-  },
-  "a program at a device": {
-    refuse: (_, refuses) => (world) => ({
-      ...world,
-      bpf: replacing(world.bpf, {
-        attachTc: (program, place, name) => {
-          if (refuses.now && place.direction === "egress") throw NO;
-          return world.bpf.attachTc(program, place, name);
-        },
-      }),
-    }),
-    says: "-egress and 3 more: [tool_failed] no (EINVAL): somewhere",
-  },
-  "the programs of packets": {
-    refuse: (_, refuses) => (world) => ({
-      ...world,
-      bpf: replacing(world.bpf, {
-        load: (path, options) => (refuses.now && path.includes("packets") ? Promise.reject(NO) : world.bpf.load(path, options)),
-      }),
-    }),
-    says: "-ingress and 7 more: [tool_failed] no (EINVAL): somewhere",
-  },
-  "the table of nft": {
-    refuse: (host, refuses) => {
-      if (refuses.now) host.refuse(["inet turnout-ebpf"]);
-      return (world) => world;
-    },
-    says: "table inet turnout-ebpf: [",
-  },
-};
-
-describe("a node that takes over from a former proxy", needs("bpf"), () => {
-  beforeAll(() => buildBpf("packages/backend-ebpf"));
-
-  const services = [{ name: "plain", number: 1, local: 1 }];
-  let host: EbpfFakeHost;
-  let takeover: Takeover;
-  beforeEach(() => (host = createFakeHost()));
-  afterEach(() => takeover.end());
-
-  it("removes its rules once all is there", async () => {
-    takeover = new Takeover(host, services);
-    await takeover.done();
-    expect([[...takeover.former], takeover.errors]).toEqual([[], []]);
-  });
-
-  it.each(Object.entries(REFUSED))("keeps its rules as long as the host refuses %s, and says why", async (_, { refuse, says }) => {
-    const refuses = { now: true };
-    takeover = new Takeover(host, services, refuse(host, refuses));
-    await takeover.until(() => takeover.errors.length > 0);
-    // The other family waits for half a minute, and compares everything then.
-    await takeover.until(() => takeover.errors.some((line) => line.includes("the programs are not at their hooks yet")));
-    await takeover.wait(60_000);
-    expect([...takeover.former]).toEqual(["IPv4", "IPv6"]);
-    const [first = ""] = takeover.errors;
-    expect(first).toContain("this node is not served yet, a former proxy's rules stay: ");
-    expect(first).toContain(says);
-    refuses.now = false;
-    host.refuse([]);
-    await takeover.done();
-    expect([...takeover.former]).toEqual([]);
-  });
-
-  it("keeps its rules, too, when another process of ours comes meanwhile", async () => {
-    const refuses = { now: true };
-    const alter = REFUSED["a program at a device"]?.refuse(host, refuses);
-    takeover = new Takeover(host, services, alter);
-    await takeover.until(() => takeover.errors.length > 0);
-    await takeover.end();
-    const before = takeover.errors.length;
-    takeover = new Takeover(host, services, alter);
-    await takeover.until(() => takeover.errors.length > before);
-    await takeover.wait(60_000);
-    expect([...takeover.former]).toEqual(["IPv4", "IPv6"]);
-  });
-
-  it("serves on when a single thing fails after that, also in the next process", async () => {
-    takeover = new Takeover(host, services);
-    await takeover.done();
-    await takeover.end();
-    const [link] = host.kernel.links.filter(({ place }) => place?.kind === "cgroup" && place.hook === "sendmsg4");
-    link?.detach();
-    const refuses = { now: true };
-    takeover = new Takeover(host, services, REFUSED["a hook of sockets"]?.refuse(host, refuses));
-    await takeover.done();
-    expect([...takeover.former]).toEqual([]);
-    expect(takeover.errors).toEqual([expect.stringContaining("an object is not in force on the host, everything else is")]);
-    const lists = (): number => host.own().filter((line) => line.startsWith("parts ")).length;
-    const before = lists();
-    takeover.want([...services, { name: "later", number: 2, local: 1 }]);
-    await takeover.until(() => lists() === before + 2);
-    expect(lists()).toBe(before + 2);
-    expect(takeover.errors.length).toBe(1);
-  });
-
-  it("does not wait for a device that goes meanwhile", async () => {
-    takeover = new Takeover(host, services, (world) => ({
-      ...world,
-      bpf: replacing(world.bpf, {
-        attachTc: (program, place, name) => {
-          if (place.ifindex === 2) throw GONE;
-          return world.bpf.attachTc(program, place, name);
-        },
-      }),
-    }));
-    await takeover.done();
-    expect([...takeover.former]).toEqual([]);
-  });
-
-  it("serves packets, too, once a module that was missing is there", async () => {
-    let isThere = false;
-    const missing = new Map([["conntrack", new ProxyError("host_unsupported", "no nf_nat")] as const]);
-    const probeBpf: EbpfWorld["probeBpf"] = async () => ({ ...(await host.world.probeBpf()), ...(isThere ? {} : { missing }) });
-    const run: EbpfWorld["exec"]["run"] = (file, args, options) =>
-      args.includes("--check") ? Promise.resolve({ code: 1, stdout: "", stderr: "" }) : host.world.exec.run(file, args, options);
-    takeover = new Takeover(host, services, (world) => ({ ...world, probeBpf, exec: { ...world.exec, run } }));
-    await takeover.done();
-    const attached = (): number => host.kernel.links.filter(({ place }) => place?.kind === "tcx").length;
-    const before = attached();
-    isThere = true;
-    await takeover.until(() => attached() > before);
-    expect([attached() > before, takeover.errors]).toEqual([true, []]);
-    expect(host.own().some((line) => line.includes("inet turnout-ebpf"))).toBe(true);
-  });
+it("packets are served, too, once a module that was missing is there", async () => {
+  const world = fakeWorld();
+  let isThere = false;
+  const missing = new Map([["conntrack", new ProxyError("host_unsupported", "no nf_nat")] as const]);
+  const probeBpf: FakeWorld["probeBpf"] = async () => ({ ...(await world.probeBpf()), ...(isThere ? {} : { missing }) });
+  const dataplane = await ebpfModule.open(ebpfModule.parseOptions({}), { ...world, probeBpf }, signal);
+  const stop = new AbortController();
+  const seen: boolean[] = [];
+  const follow = async (): Promise<void> => {
+    for await (const event of dataplane.family("IPv4").watch?.(stop.signal) ?? [])
+      if (event.kind === "facts") seen.push(event.facts.hasPackets);
+  };
+  const following = follow();
+  await world.clock.advance(1_000);
+  isThere = true;
+  await world.clock.advance(120_000);
+  stop.abort();
+  await world.clock.advance(1_000);
+  await following;
+  expect([seen.at(0), seen.at(-1)]).toEqual([false, true]);
+  expect(world.log.lines.filter((line) => line.startsWith("info packets from elsewhere are served from now on"))).toHaveLength(1);
 });

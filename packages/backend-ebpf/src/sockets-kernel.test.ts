@@ -39,7 +39,7 @@ describe("socket load balancing on a real kernel", needs("root", "netns", "bpf",
   it("has a title for every scenario", () => expect(Object.keys(TITLES)).toEqual(Object.keys(EXPECTED)));
 
   it.each(Object.entries(TITLES).map(([scenario, title]) => [title, scenario]))("%s", async (_, scenario = "") => {
-    expect(await onStage(scenario, OBJECT)).toEqual(EXPECTED[scenario]);
+    expect(await onStage("sockets", scenario, OBJECT)).toEqual(EXPECTED[scenario]);
   });
 });
 
@@ -52,7 +52,7 @@ describe("deliberate mistakes in the programs", needs("root", "netns", "bpf", "c
   });
 
   it.each(someOf(MISTAKES, { oneOf: 4 }).map((mistake) => [mistake.what, mistake] as const))("are caught: %s", async (_, mistake) => {
-    const seen = await withMistake(mistake, (objectFile) => onStage(mistake.scenario, objectFile));
+    const seen = await withMistake(mistake, (objectFile) => onStage("sockets", mistake.scenario, objectFile));
     expect(seen).not.toEqual(EXPECTED[mistake.scenario]);
   });
 

@@ -1,23 +1,22 @@
 import { hostPort, ProxyError } from "@turnout/core/backend";
 import type { FlowFilter } from "@turnout/core/backend";
-import type { BpfMap, Sockets } from "@turnout/host/bpf";
-import { buildBpf } from "@turnout/house/bpf";
-import { needs } from "@turnout/house/needs";
-import { beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Elements, Sockets } from "@turnout/host/bpf";
+import { flowsOf, rememberFlow } from "@turnout/host/testing";
+import { beforeEach, describe, expect, it } from "vitest";
 import { encodeAddress, encodeEndpoint, STRUCTS } from "./layout.ts";
 import { ebpfModule } from "./module.ts";
 import { findStuck } from "./peers.ts";
-import { Takeover } from "./test-support/takeover.ts";
-import { createFakeHost } from "./testing/index.ts";
-import type { EbpfFakeHost } from "./testing/index.ts";
+import { FakeMap } from "./test-support/fake-maps.ts";
+import { fakeWorld } from "./test-support/fake-world.ts";
+import type { FakeWorld } from "./test-support/fake-world.ts";
 import type { EbpfWorld } from "./world.ts";
 
 const flow: FlowFilter = { protocol: "UDP", address: "10.96.0.2", port: 80, keep: ["10.1.1.25:8080"] };
 const nodePort: FlowFilter = { ...flow, address: "", port: 30_002 };
 const OTHER = "10.96.0.9:80";
 
-/** `asked_udp` with these sockets: what each got, and what it asked for. */
-function mapOf(peers: readonly (readonly [endpoint: string, asked: string])[]): Pick<BpfMap, "read"> {
+/** Elements of `asked_udp` for these sockets: what each got, and what it asked for. */
+function peersOf(peers: readonly (readonly [endpoint: string, asked: string])[]): Elements {
   const { bytes, fields } = STRUCTS.peer;
   const keys = peers.map(([endpoint], index) => {
     const key = Buffer.alloc(bytes);
@@ -26,12 +25,13 @@ function mapOf(peers: readonly (readonly [endpoint: string, asked: string])[]): 
     return key;
   });
   const values = peers.map(([, asked]) => encodeEndpoint(asked));
-  return {
-    async *read() {
-      await Promise.resolve();
-      yield { count: peers.length, keys: Buffer.concat(keys), values: Buffer.concat(values) };
-    },
-  };
+  return { count: peers.length, keys: Buffer.concat(keys), values: Buffer.concat(values) };
+}
+
+function mapOf(peers: Parameters<typeof peersOf>[0]): FakeMap {
+  const map = new FakeMap(STRUCTS.peer.bytes, STRUCTS.endpoint.bytes);
+  void map.updateMany(peersOf(peers));
+  return map;
 }
 
 describe("a socket is stuck", () => {
@@ -72,80 +72,82 @@ describe("a socket is stuck", () => {
   });
 });
 
-describe("forgetting", needs("bpf"), () => {
-  beforeAll(() => buildBpf("packages/backend-ebpf"));
-
-  const UDP = { name: "udp", number: 2, protocol: "UDP", local: 1 };
+describe("forgetting", () => {
   const GONE: FlowFilter = { ...flow, keep: [] };
   const NO = new ProxyError("permission_denied", "no (EPERM)");
   const { signal } = new AbortController();
-  let host: EbpfFakeHost;
+  const NAMESPACES = ["node1", "pod-1-1", "pod-1-2", "pod-1-3"];
+  const ENDPOINT = "10.1.1.20:8080";
+  let world: FakeWorld;
+  let asked: FakeMap;
+  /** Network namespaces whose sockets are still connected, each with the one of its number. */
+  let connected: Set<string>;
 
   /** A node that serves UDP, to whose endpoint two pods are connected by sockets, and a client outside by packets. */
-  beforeEach(async () => {
-    host = createFakeHost();
-    const takeover = new Takeover(host, [UDP]);
-    await takeover.done();
-    await takeover.end();
-    for (const [source, link] of [
-      ["10.1.1.1", "veth1"],
-      ["10.1.1.2", "veth2"],
-      ["203.0.113.1", "eth0"],
-    ] as const)
-      host.connect({ family: "IPv4", protocol: "UDP", source, destination: "10.96.0.2", port: 80, link }, () => 0);
+  beforeEach(() => {
+    world = fakeWorld();
+    connected = new Set(["pod-1-1", "pod-1-2"]);
+    asked = new FakeMap(STRUCTS.peer.bytes, STRUCTS.endpoint.bytes);
+    const { keys, values } = peersOf([
+      [ENDPOINT, "10.96.0.2:80"],
+      [ENDPOINT, "10.96.0.2:80"],
+    ]);
+    void asked.updateMany({ count: 2, keys, values });
+    rememberFlow(
+      world.netlink,
+      { family: "IPv4", protocol: "UDP", source: "203.0.113.1", destination: "10.96.0.2", port: 80, link: "eth0" },
+      ENDPOINT,
+    );
   });
 
-  const left = (): readonly string[] => host.flows.map(({ source }) => source).toSorted();
-
-  /** How many sockets programs remember as connected. */
-  async function remembered(): Promise<number> {
-    const { bpf } = host.world;
-    const map = bpf.openMap({ pin: bpf.pins("/sys/fs/bpf/turnout").find(({ path }) => path.endsWith("/asked_udp"))?.path ?? "" });
-    let all = 0;
-    for await (const { count } of map.read()) all += count;
-    map.close();
-    return all;
-  }
+  const left = (): readonly unknown[] => [[...connected], flowsOf(world.netlink).length];
 
   async function forget(changes: Partial<EbpfWorld>): Promise<number> {
-    const dataplane = await ebpfModule.open(ebpfModule.parseOptions({}), { ...host.world, ...changes }, signal);
-    try {
-      return (await dataplane.family("IPv4").forgetFlows?.([GONE], signal)) ?? 0;
-    } finally {
-      await dataplane.close(signal);
-    }
+    const maps = {
+      openMap: () => asked,
+    } as unknown as EbpfWorld["bpf"];
+    const pinFiles = { ...world.pinFiles, inode: () => 1, takeOpening: () => false };
+    const fakes = { ...world, bpf: maps, pinFiles, namespaces: () => NAMESPACES, ...refusing(() => false) };
+    const dataplane = await ebpfModule.open(ebpfModule.parseOptions({}), { ...fakes, ...changes }, signal);
+    return (await dataplane.family("IPv4").forgetFlows?.([GONE], signal)) ?? 0;
   }
 
   /** Sockets of some network namespaces can't be dealt with. */
   function refusing(isRefused: (namespace: string) => boolean, error: ProxyError = NO): Pick<EbpfWorld, "sockets"> {
-    const sockets = (namespace: string): Sockets => ({
-      ...host.world.sockets(namespace),
-      ...(isRefused(namespace) ? { connectedTo: () => Promise.reject(error) } : {}),
-    });
-    return { sockets };
+    return {
+      sockets: (namespace): Sockets => ({
+        connectedTo: () => {
+          if (isRefused(namespace)) return Promise.reject(error);
+          const cookie = BigInt(NAMESPACES.indexOf(namespace));
+          const remote = { address: "10.1.1.20", port: 8080 };
+          return Promise.resolve(connected.has(namespace) ? [{ cookie, remote } as never] : []);
+        },
+        destroy: () => Promise.resolve(Number(connected.delete(namespace))),
+        close: () => undefined,
+      }),
+    };
   }
 
   it("ends sockets in all network namespaces, and takes flows of packets from conntrack", async () => {
-    expect(left()).toEqual(["10.1.1.1", "10.1.1.2", "203.0.113.1"]);
-    expect(await remembered()).toBe(2);
-    expect([await forget({}), left(), await remembered()]).toEqual([3, [], 0]);
+    expect([left(), asked.elements.size]).toEqual([[["pod-1-1", "pod-1-2"], 1], 2]);
+    expect([await forget({}), left(), asked.elements.size]).toEqual([3, [[], 0], 0]);
   });
 
   it("goes on where one network namespace can't be entered, and says of how many that is so and why", async () => {
     const refused = refusing((namespace) => namespace.endsWith("pod-1-1"));
     const why = "[permission_denied] sockets could not be ended in 1 of 4 network namespaces: [permission_denied] no (EPERM)";
     await expect(forget(refused)).rejects.toThrow(why);
-    expect(left()).toEqual(["10.1.1.1"]);
+    expect(left()).toEqual([["pod-1-1"], 0]);
   });
 
   it("takes flows of packets where no socket can be ended at all, and ends sockets where conntrack refuses", async () => {
     await expect(forget(refusing(() => true))).rejects.toThrow("in 4 of 4 network namespaces");
-    expect(left()).toEqual(["10.1.1.1", "10.1.1.2"]);
+    expect(left()).toEqual([["pod-1-1", "pod-1-2"], 0]);
     const deleteFlows = (): Promise<never> => Promise.reject(new ProxyError("tool_failed", "conntrack says no"));
-    const netlink = { ...host.world.netlink, deleteFlows };
+    const netlink = { ...world.netlink, deleteFlows };
     await expect(forget({ netlink, ...refusing(() => true) })).rejects.toThrow(/conntrack says no; .* in 4 of 4 network namespaces/);
     await expect(forget({ netlink })).rejects.toThrow("[tool_failed] conntrack says no");
-    expect(left()).toEqual([]);
+    expect(left()).toEqual([[], 0]);
   });
 
   it("takes a network namespace that is gone for one without sockets", async () => {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createFakeExec } from "@turnout/host/testing";
 import { ProxyError, type World } from "@turnout/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { chooseBackend, KNOWN_BACKENDS, loadBackend, loadFakeHost, type BackendChoice, namesOn } from "./registry.ts";
+import { chooseBackend, KNOWN_BACKENDS, loadBackend, loadKit, type BackendChoice, namesOn } from "./registry.ts";
 import { TOY_BACKEND } from "./test-support/toy-environment.ts";
 
 let directory: string;
@@ -46,12 +46,15 @@ test("a backend that leaves things out loads: they have defaults", async () => {
   expect((await loadBackend("./short.mjs", directory)).name).toBe("toy");
 });
 
-test("every known backend has a host in memory", async () => {
-  for (const { name } of KNOWN_BACKENDS) {
-    const host = (await loadFakeHost(name, undefined, directory))();
+test("every known backend has a host in memory, but for the one that is played in the kernel", async () => {
+  const kits = await Promise.all(KNOWN_BACKENDS.map(async ({ name }) => [name, await loadKit(name, undefined, directory)] as const));
+  const hosts = kits.flatMap(([, kit]) => ("createFakeHost" in kit ? [kit.createFakeHost()] : []));
+  for (const host of hosts) {
     expect(host.own()).toEqual([]);
     expect(host.external()).not.toEqual([]);
   }
+  const inKernel = kits.flatMap(([name, kit]) => ("examine" in kit ? [name] : []));
+  expect(inKernel).toEqual(["ebpf"]);
 });
 
 test.each([

@@ -1,7 +1,7 @@
 import { parseModule, probeModule, ProxyError, withWorldOf, type BackendModule, type Plain, type World } from "@turnout/core";
 import type { RulePlaces } from "@turnout/explain";
 import type { OptionKinds, Rights } from "@turnout/core/backend";
-import type { CreateFakeHost } from "@turnout/conformance";
+import type { CreateFakeHost, Examine } from "@turnout/conformance";
 import { findRules, reasonsOf } from "./found-backend.ts";
 import { importExternal, isPackageDirectory, isPath } from "./external-module.ts";
 
@@ -259,13 +259,16 @@ export async function loadBackend(spec: string, workingDirectory: string): Promi
   return parseModule((loaded as { readonly default?: unknown }).default, object);
 }
 
+/** What a backend ships for the conformance kit. */
+export type BackendKit = { readonly createFakeHost: CreateFakeHost } | { readonly examine: Examine };
+
 /**
- * Load the host in memory that a backend ships for the conformance kit: `createFakeHost` of its door `./testing`, or of the module itself
- * when the backend is a file.
+ * Load what a backend ships for the conformance kit: `createFakeHost`, or else `examine`, of its door `./testing`, or of the module itself when the
+ * backend is a file.
  * @param host a package or path that has it instead; undefined: as above
  * @throws {ProxyError} `invalid_object` when there is none.
  */
-export async function loadFakeHost(spec: string, host: string | undefined, workingDirectory: string): Promise<CreateFakeHost> {
+export async function loadKit(spec: string, host: string | undefined, workingDirectory: string): Promise<BackendKit> {
   const known = knownBackend(spec);
   const isFile = isPath(spec) && !isPackageDirectory(spec, workingDirectory);
   const where = host ?? (isFile ? spec : `${spec.replace(/\/+$/, "")}/testing`);
@@ -274,7 +277,8 @@ export async function loadFakeHost(spec: string, host: string | undefined, worki
   const hint =
     "a backend exports createFakeHost from its door ./testing; elsewhere, pass --host with a package, or a path starting with ./ or /";
   const loaded = isOurs ? await known.loadTesting() : await importExternal({ spec: where, object, hint }, workingDirectory);
-  const { createFakeHost } = loaded as { readonly createFakeHost?: unknown };
-  if (typeof createFakeHost === "function") return createFakeHost as CreateFakeHost;
+  const { createFakeHost, examine } = loaded as { readonly createFakeHost?: unknown; readonly examine?: unknown };
+  if (typeof createFakeHost === "function") return { createFakeHost: createFakeHost as CreateFakeHost };
+  if (typeof examine === "function") return { examine: examine as Examine };
   throw new ProxyError("invalid_object", "it does not export createFakeHost", { object, hint: "pass --host with the module that does" });
 }

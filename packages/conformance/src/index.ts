@@ -13,6 +13,8 @@ export * from "./runner/short.ts";
 export * from "./runner/stage.ts";
 export * from "./runner/words.ts";
 export * from "./checks/check.ts";
+export { mergeReports } from "./checks/merge-reports.ts";
+export type { Examination, Examine } from "./checks/examine.ts";
 export { referenceBackend } from "./reference/reference-backend.ts";
 export { createReferenceHost } from "./reference/reference-host.ts";
 export type { Subject } from "./runner/subject.ts";

@@ -7,6 +7,7 @@ import type { ServiceFixture } from "@turnout/core/testing";
 import { encodeAddress } from "../layout.ts";
 import type { Calls } from "./agent.ts";
 import { at } from "./clients.ts";
+import type { Question } from "./clients.ts";
 import type { Daemon } from "./daemon.ts";
 import { elements } from "./module-scene.ts";
 import { run } from "./network.ts";
@@ -60,6 +61,10 @@ export async function cachePhases(daemon: Daemon, asking: Asking): Promise<unkno
   for (let times = 0; times < 2; times += 1) {
     const stop = await listen([...CLUSTER_IPS, ...OTHERS]);
     seen.push(await heard(asking));
+    // Whether the Service has endpoints is nothing to the cache.
+    await daemon.want(CACHED.map((fixture) => ({ ...fixture, local: 0 })));
+    seen.push(await heardOf(asking, QUESTIONS));
+    await daemon.want(CACHED);
     stop();
     seen.push(await heard(asking));
   }
@@ -79,6 +84,11 @@ async function heard(asking: Asking): Promise<unknown> {
   for (const [who, { askAll }] of Object.entries(asking))
     answers[who] = [await distinct(askAll(QUESTIONS)), await distinct(askAll(NEVER_CACHED))];
   return answers;
+}
+
+async function heardOf(asking: Asking, questions: readonly Question[]): Promise<unknown> {
+  const answers = Object.entries(asking).map(async ([who, { askAll }]) => [who, await distinct(askAll(questions))] as const);
+  return Object.fromEntries(await Promise.all(answers));
 }
 
 /** What was said, each once. */

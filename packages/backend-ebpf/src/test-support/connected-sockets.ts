@@ -4,7 +4,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { CHILD } from "./stage.ts";
 
 /** The peer of a connection, as the kernel says now: Node asks once, so another process does. */
 export async function peerOf(socket: Socket): Promise<string> {
@@ -59,8 +59,7 @@ export class ConnectedUdp {
 
 /** Sockets of another network namespace, of a process that goes on until it is asked. */
 export async function podSays(asked: readonly string[]): Promise<{ fates(): Promise<unknown> }> {
-  const program = fileURLToPath(new URL("module-child.ts", import.meta.url));
-  const args = ["-n", process.execPath, "--conditions=@turnout/source", "--no-warnings", program, "pod", asked.join(",")];
+  const args = ["-n", process.execPath, "--conditions=@turnout/source", "--no-warnings", CHILD, asked.join(","), "module", "pod"];
   const child = spawn("unshare", args, { stdio: ["pipe", "pipe", "inherit"] });
   let said = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));

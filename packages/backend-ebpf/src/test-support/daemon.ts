@@ -7,14 +7,13 @@ import { systemClock } from "@turnout/core/process";
 import { RecordingLog, upsertRaw } from "@turnout/core/testing";
 import type { RawObject, ServiceFixture } from "@turnout/core/testing";
 import { createExec } from "@turnout/host";
-import type { Bpf } from "@turnout/host/bpf";
 import { ebpfModule } from "../module.ts";
 import type { EbpfObject } from "../objects.ts";
 import type { EbpfFacts } from "../options.ts";
 import type { Step } from "../plan.ts";
+import { replacing } from "../testing/failing-bpf.ts";
 import { createEbpfWorld } from "../world.ts";
 import type { EbpfWorld } from "../world.ts";
-import { replacing } from "./mortal-bpf.ts";
 import { objectsOf, SETTINGS } from "./states.ts";
 
 /** Small maps: those of programs alone take their memory at once. */
@@ -36,8 +35,8 @@ export interface DaemonOptions {
   readonly byClsact?: boolean;
   readonly options?: Readonly<Record<string, Plain>>;
   readonly families?: readonly IPFamily[];
-  /** Make another one of what deals with the kernel. */
-  readonly alterBpf?: (bpf: Bpf) => Bpf;
+  /** Make another world of this host's. */
+  readonly alter?: (world: EbpfWorld) => EbpfWorld;
   /** Families whose API objects don't come yet. */
   readonly mute?: readonly IPFamily[];
   /** Nobody follows what the backend tells of the host: all that is found is found by comparing. */
@@ -88,15 +87,11 @@ export class Daemon {
     families = FAMILIES,
     mute = [],
     isUnwatched = false,
-    alterBpf = (bpf) => bpf,
+    alter = (one) => one,
   }: DaemonOptions): Promise<Daemon> {
     const log = new RecordingLog();
     const real = createEbpfWorld({ exec: createExec(), clock: systemClock(), log });
-    const altered: EbpfWorld = {
-      ...real,
-      bpf: alterBpf(real.bpf),
-      objectFiles: { sockets: objectFile, packets: packetsFile ?? real.objectFiles.packets },
-    };
+    const altered = alter({ ...real, objectFiles: { sockets: objectFile, packets: packetsFile ?? real.objectFiles.packets } });
     const world = byClsact ? withoutTcx(altered) : altered;
     const parsed = ebpfModule.parseOptions({ ...SMALL, ...ebpfModule.countingOptions, cgroup, ...options });
     const { signal } = new AbortController();

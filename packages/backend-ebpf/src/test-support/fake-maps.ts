@@ -57,6 +57,19 @@ export class FakeMap implements WritableMap {
     return this.#called(deleted);
   }
 
+  lookup(key: Uint8Array): Buffer | undefined {
+    const value = this.elements.get(Buffer.from(key).toString("hex"));
+    return value === undefined ? undefined : Buffer.from(value, "hex");
+  }
+
+  delete(key: Uint8Array): boolean {
+    return this.elements.delete(Buffer.from(key).toString("hex"));
+  }
+
+  async *read(): AsyncGenerator<Elements, void, undefined> {
+    yield await Promise.resolve(this.held());
+  }
+
   /** What it holds, as it is read. */
   held(): Elements {
     const [keys, values] = [[...this.elements.keys()], [...this.elements.values()]];

@@ -1,10 +1,20 @@
 // Proxies in processes of their own that are killed at one change of the kernel after another.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ServiceFixture } from "@turnout/core/testing";
-import type { ChildOrder } from "./daemon-child.ts";
+import { failingBpf } from "../testing/failing-bpf.ts";
+import { Daemon } from "./daemon.ts";
+import type { DaemonOptions } from "./daemon.ts";
 import { bpf, elements, pinned, ROOT } from "./module-scene.ts";
+import { CHILD } from "./stage.ts";
+
+/** What a proxy in a process of its own is told, as JSON. */
+interface ChildOrder extends DaemonOptions {
+  /** It ends as by kill -9 at so many changes of the kernel, just before the last; of many elements half are changed. */
+  readonly changes: number;
+  readonly fixtures: readonly ServiceFixture[];
+}
 
 /** Where proxies run. */
 export type Place = Pick<ChildOrder, "cgroup" | "objectFile">;
@@ -32,11 +42,14 @@ export const STEPS: readonly number[] = [1, 2, 3, 4, 6, 8, 10, 13, 16, 20];
 
 /** Run a proxy in a process of its own; true: it was killed. */
 async function runChild(place: Place, order: Omit<ChildOrder, keyof Place>): Promise<boolean> {
-  const program = fileURLToPath(new URL("daemon-child.ts", import.meta.url));
   const all: ChildOrder = { ...place, ...order };
-  const child = spawn(process.execPath, ["--conditions=@turnout/source", "--no-warnings", program, JSON.stringify(all)], {
-    stdio: ["ignore", "inherit", "inherit"],
-  });
+  const child = spawn(
+    process.execPath,
+    ["--conditions=@turnout/source", "--no-warnings", CHILD, JSON.stringify(all), "killings", "proxy"],
+    {
+      stdio: ["ignore", "ignore", "inherit"],
+    },
+  );
   const [code, killedBy] = (await once(child, "exit")) as [number | null, string | null];
   if (killedBy === null && code !== 0) throw new Error(`a proxy ended with ${String(code)}`);
   return killedBy === "SIGKILL";
@@ -70,3 +83,23 @@ export async function endsAs(place: Place, fixtures: readonly ServiceFixture[], 
   await runToEnd(place, fixtures, options);
   return { isAsNew: seen === (await state()) };
 }
+
+/** The proxy of {@link runToEnd} and {@link killings}, in the process of its own. */
+export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
+  async proxy() {
+    const order = JSON.parse(process.argv[2] ?? "") as ChildOrder;
+    let left = order.changes;
+    const failures = {
+      next: () => ((left -= 1) > 0 ? undefined : ("during" as const)),
+      isRefused: () => false,
+      failed: () => void process.kill(process.pid, "SIGKILL"),
+    };
+    const daemon = await Daemon.start({ ...order, alter: (world) => ({ ...world, bpf: failingBpf(world.bpf, failures) }) });
+    await daemon.want(order.fixtures);
+    // Lists go a second later.
+    await sleep(1200);
+    await daemon.settled();
+    await daemon.stop();
+    return {};
+  },
+};

@@ -5,7 +5,7 @@ import { NODE, run } from "./network.ts";
 import { ALL_ADDRESSES, atAll, node, ofBoth, OUTER, PATIENCE_MS, PLAIN } from "./packet-services.ts";
 
 /** By name; each in a network of its own. */
-export const flowScenarios: Readonly<Record<string, () => Promise<unknown>>> = {
+export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
   // One socket of a client, and two addresses whose flows end at one endpoint with the client's address: their ports have to differ there.
   async onePort() {
     const { want, client } = await node();

@@ -9,9 +9,10 @@ import type { Question } from "./clients.ts";
 import { CLIENT, flows, NODE, run } from "./network.ts";
 import type { Attachment } from "./packet-node.ts";
 import { ALL_ADDRESSES, atAll, node, ofBoth, OUTER, PATIENCE_MS, PLAIN } from "./packet-services.ts";
+import { place } from "./place.ts";
 import { startSockets } from "./proxy.ts";
 
-const [, , , cgroup = ""] = process.argv;
+const { cgroup } = place;
 const SOCKETS = fileURLToPath(new URL("../../dist/programs/sockets.bpf.o", import.meta.url));
 
 const STICKY: ServiceFixture = {

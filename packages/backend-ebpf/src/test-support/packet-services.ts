@@ -6,8 +6,7 @@ import type { How, Question } from "./clients.ts";
 import { NODE } from "./network.ts";
 import { startNode } from "./packet-node.ts";
 import type { Attachment, PacketNode } from "./packet-node.ts";
-
-const [, , , , objectFile = ""] = process.argv;
+import { place } from "./place.ts";
 
 const HOWS: readonly How[] = ["tcp", "udp"];
 
@@ -29,7 +28,7 @@ export const ALL_ADDRESSES: EbpfFacts["addresses"] = { IPv4: [NODE.IPv4, NODE.to
 
 /** A node with programs from the object file of this process. */
 export function node(attachment: Attachment = {}): Promise<PacketNode> {
-  return startNode(objectFile, attachment);
+  return startNode(place.objectFile, attachment);
 }
 
 /** A Service of each protocol, with one number. */

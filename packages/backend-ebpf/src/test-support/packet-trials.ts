@@ -8,13 +8,14 @@ import type { BpfProgram } from "@turnout/host/bpf";
 import { REFUSED_MARK } from "../nft-table.ts";
 import type { FlipperData } from "./flipper.ts";
 import { flows, run } from "./network.ts";
+import { place } from "./place.ts";
 import { mapChoices, proxyOf } from "./proxy.ts";
 import type { Proxy } from "./proxy.ts";
-import { PROTOCOL, rawPacket } from "./raw-packets.ts";
-import type { RawPacket } from "./raw-packets.ts";
+import { PROTOCOL, rawPacket } from "../testing/raw-packets.ts";
+import type { RawPacket } from "../testing/raw-packets.ts";
 import { FACTS } from "./states.ts";
 
-const [, , , , objectFile = ""] = process.argv;
+const { objectFile } = place;
 const KFUNCS = fileURLToPath(new URL("../../dist/test-support/kfuncs.bpf.o", import.meta.url));
 
 /** What a program of tc returns for a packet that goes on; 2 is for one that is dropped. @source linux/pkt_cls.h */
@@ -75,7 +76,7 @@ async function programs(): Promise<Proxy & { readonly judge: (program: string, p
 }
 
 /** By name; each in a network namespace of its own. */
-export const trials: Readonly<Record<string, () => Promise<unknown>>> = {
+export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
   // Which packets are read, whatever mark they had; the others keep theirs.
   async readings() {
     const { want, object } = await programs();

@@ -1,8 +1,6 @@
 /**
- * The eBPF backend's host in memory: a kernel that carries out the very instructions of the compiled programs, with maps, links, pins and conntrack
- * as strict as the real one.
+ * The conformance kit on this machine's kernel: the eBPF backend has no host in memory, its programs run where they will run.
  *
  * @packageDocumentation
  */
-export { createFakeHost } from "./fake-host.ts";
-export type { EbpfFakeHost } from "./fake-host.ts";
+export { examine } from "./examine.ts";

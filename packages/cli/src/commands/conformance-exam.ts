@@ -3,10 +3,10 @@ import { optionsFromFlags, type TypedOption } from "@turnout/client/daemon";
 import { checkBackend, SCENARIOS, type Scenario } from "@turnout/conformance";
 import type { Environment } from "../environment.ts";
 import { isVerbose, typedOptions, type CommonOptions } from "../options.ts";
-import { KNOWN_BACKENDS, loadBackend, loadFakeHost } from "../registry.ts";
+import { KNOWN_BACKENDS, loadBackend, loadKit } from "../registry.ts";
 import { CallWatch } from "./conformance-calls.ts";
 import { runHistories } from "./conformance-histories.ts";
-import { backendReport, reportText, type BackendReport, type Histories } from "./conformance-report.ts";
+import { backendReport, leftOutReport, reportText, type BackendReport, type Histories } from "./conformance-report.ts";
 
 /** The flags of `turnout conformance`. */
 export interface ConformanceOptions extends CommonOptions {
@@ -35,7 +35,12 @@ export async function examine(options: ConformanceOptions, env: Environment): Pr
     if (output === "text") env.out(reportText(report, isVerbose(options)));
   }
   if (output === "json") env.out(`${JSON.stringify(reports, undefined, 2)}\n`);
-  const failed = reports.filter(({ conforms }) => !conforms).map((report) => report.backend);
+  const [leftOut] = reports.filter((report) => report.leftOut !== undefined);
+  if (!isAll && leftOut !== undefined)
+    throw new ProxyError("host_unsupported", "this machine can't play the conformance kit", {
+      object: `backend ${leftOut.backend}: ${leftOut.leftOut}`,
+    });
+  const failed = reports.filter(({ conforms, leftOut: why }) => !conforms && why === undefined).map((report) => report.backend);
   if (failed.length > 0)
     throw new ProxyError("tool_failed", "the conformance kit has findings", { object: `backend ${failed.join(", ")}` });
 }
@@ -50,11 +55,16 @@ interface Exam {
 
 async function examineOne(name: string, host: string | undefined, exam: Exam, env: Environment): Promise<BackendReport> {
   const module: BackendModule = await loadBackend(name, env.workingDirectory);
-  const createFakeHost = await loadFakeHost(name, host, env.workingDirectory);
+  const kit = await loadKit(name, host, env.workingDirectory);
   const { scenarios, histories } = exam;
   const options = optionsFromFlags(exam.typed, module);
   module.parseOptions(options);
-  const watch = new CallWatch(module, createFakeHost);
+  if ("examine" in kit) {
+    const examination = { scenarios, backendOptions: options, signal: env.signal, ...(histories && { histories }) };
+    const examined = await kit.examine(examination);
+    return "leftOut" in examined ? leftOutReport(module, examined.leftOut) : backendReport(examined, histories);
+  }
+  const watch = new CallWatch(module, kit.createFakeHost);
   const { onCheckpoint } = watch;
   const checked = checkBackend(watch.module, watch.createFakeHost, scenarios, { backendOptions: options, onCheckpoint });
   const report = await watch.ended(checked, process);

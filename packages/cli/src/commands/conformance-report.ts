@@ -1,4 +1,5 @@
-import type { Abilities, IPFamily, Protocol } from "@turnout/core";
+import { abilitiesOf } from "@turnout/core";
+import type { Abilities, BackendModule, IPFamily, Protocol } from "@turnout/core";
 import type { Cell, ConformanceReport, Finding } from "@turnout/conformance";
 
 /** How the rules fare: a rule is passed when it was asked about somewhere and nothing was found. */
@@ -19,6 +20,8 @@ export interface Histories {
 export interface BackendReport {
   readonly backend: string;
   readonly conforms: boolean;
+  /** Why it could not be examined on this machine; absent: it was. */
+  readonly leftOut?: string;
   readonly capabilities: Abilities["capabilities"];
   readonly variants: Abilities["variants"];
   readonly rules: RuleCounts;
@@ -43,6 +46,15 @@ export function backendReport({ backend, abilities, cells, notAsked, findings }:
   return { backend, conforms: findings.length === 0, ...abilities, rules, ...(histories && { histories }), cells, notAsked, findings };
 }
 
+/** Say of a backend why it was left out, and what its module says of itself. */
+export function leftOutReport(module: BackendModule, leftOut: string): BackendReport {
+  return {
+    ...backendReport({ backend: module.name, abilities: abilitiesOf(module), cells: [], notAsked: [], findings: [] }),
+    conforms: false,
+    leftOut,
+  };
+}
+
 /** Count rules by how they fare in all families and protocols together. */
 export function countRules(cells: readonly Cell[]): RuleCounts {
   const rules = [...Map.groupBy(cells, ({ rule }) => rule).values()];
@@ -64,6 +76,7 @@ export function reportText(report: BackendReport, isVerbose: boolean): string {
   const groups = isVerbose ? findings.map((finding) => [finding]) : [...Map.groupBy(findings, likeness).values()];
   const shown = groups.slice(0, isVerbose ? groups.length : FINDINGS_SHOWN);
   const hidden = groups.slice(shown.length).flat().length;
+  if (report.leftOut !== undefined) return `backend ${backend}\n\n${outcome(report)}\n`;
   return [
     `backend ${backend}`,
     ...list("can't do", missing.length === 0 ? ["nothing is missing"] : missing),
@@ -87,7 +100,8 @@ function list(title: string, texts: readonly string[]): readonly string[] {
 }
 
 /** Say in one line how it ended. */
-export function outcome({ backend, conforms, rules, findings }: BackendReport): string {
+export function outcome({ backend, conforms, leftOut, rules, findings }: BackendReport): string {
+  if (leftOut !== undefined) return `${backend} was left out: ${leftOut}`;
   const asked = rules.passed + rules.failed;
   const aside = rules.leftOut === 0 ? "" : `, ${rules.leftOut} left out`;
   const count = `${findings.length} finding${findings.length === 1 ? "" : "s"}`;

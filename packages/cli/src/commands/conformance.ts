@@ -13,7 +13,8 @@ Examples:
   turnout conformance --backend ./src/index.ts --host ./src/testing.ts --only R-28
   turnout conformance --backend ${EXAMPLE_BACKEND} --histories 10000             # random changes and faults too; --seed N repeats one
 
-Scenarios are played on the backend's host in memory: nothing of this machine is touched, no rights are needed.
+Scenarios are played on the backend's host in memory: nothing of this machine is touched, no rights are needed. A backend that has none is played in
+this machine's kernel, in namespaces that are gone afterwards; where that can't be done, without root for example, it is left out.
 The rules are those of docs/rules.md. Exits with 1 if there are findings.`;
 
 /** Add `turnout conformance`. */

@@ -2,9 +2,9 @@ import { setImmediate } from "node:timers/promises";
 import { STAGE_ADDRESSES, UPLINK } from "@turnout/conformance";
 import type { FakeHost } from "@turnout/conformance";
 import { loadConfig, Metrics, run, runConfig } from "@turnout/client/daemon";
-import { createFeed, FAMILIES, OBJECT_KINDS, Store } from "@turnout/core";
-import { fixtureObjects, rawNode, upsertRaw, type RawObject, type ServiceFixture } from "@turnout/core/testing";
-import { loadBackend, loadFakeHost } from "../registry.ts";
+import { createFeed, FAMILIES, OBJECT_KINDS, Store, type BackendModule, type World } from "@turnout/core";
+import { fixtureObjects, rawNode, RecordingLog, TestClock, upsertRaw, type RawObject, type ServiceFixture } from "@turnout/core/testing";
+import { loadBackend, loadKit } from "../registry.ts";
 
 const local = { internalTrafficPolicy: "Local" };
 const guarded = { type: "LoadBalancer", loadBalancerSourceRanges: ["192.0.2.0/24"] };
@@ -28,10 +28,15 @@ const TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time";
 /** A change after the first sync: times are counted of changes that the process has seen. */
 const SCALED: ServiceFixture = { name: "cart", number: 1, local: 2, remote: 1 };
 
-/** Have a backend that comes with turnout serve a few Services on its host in memory, send it some packets, and give what a scrape then answers. */
+/**
+ * Have a backend that comes with turnout serve a few Services on its host in memory, send it some packets, and give what a scrape then answers; of one
+ * that has none, what it tells of BPF maps that are there.
+ */
 export async function backendPage(name: string): Promise<string> {
   const { createWorld: _createWorld, ...module } = await loadBackend(name, "");
-  const host = (await loadFakeHost(name, undefined, ""))();
+  const kit = await loadKit(name, undefined, "");
+  if (!("createFakeHost" in kit)) return await pageOfMaps(module);
+  const host = kit.createFakeHost();
   const store = filledStore();
   const flags = { "healthz-bind-address": "", "metrics-bind-address": "", "cluster-cidr": "10.1.0.0/16" };
   const loaded = loadConfig({ flags, file: undefined, hostname: "node1" });
@@ -62,6 +67,31 @@ export async function backendPage(name: string): Promise<string> {
     while (!ended.signal.aborted) await pass(host);
     metrics.close();
   }
+}
+
+/** The backend's own metrics, where every map that it looks for is pinned. */
+async function pageOfMaps(module: BackendModule): Promise<string> {
+  const map = { info: { name: "services", maxEntries: 1 }, memoryBytes: () => 1, lookup: () => undefined, close: () => undefined };
+  const pinFiles = { inode: () => 1, takeOpening: () => false };
+  const clock = new TestClock();
+  const world = {
+    clock,
+    log: new RecordingLog(),
+    bpf: { openMap: () => map },
+    pinFiles,
+    mounts: () => ({ bpffs: "/bpf" }),
+    objectFiles: {},
+    buildOf: () => "",
+  };
+  const { signal } = new AbortController();
+  const dataplane = await module.open(module.parseOptions({}), world as unknown as World, signal);
+  const metrics = (await dataplane.family("IPv4").metrics?.()) ?? [];
+  return metrics
+    .map(({ name, help, labels = {}, value, kind }) => {
+      const texts = Object.entries(labels).map(([label, text]) => `${label}="${text}"`);
+      return `# HELP ${name} ${help}\n# TYPE ${name} ${kind}\n${name}{${texts.join()}} ${value}\n`;
+    })
+    .join("");
 }
 
 function filledStore(): Store {

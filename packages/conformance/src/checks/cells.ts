@@ -107,6 +107,15 @@ export class Cells {
       }
   }
 
+  /** Count what other scenarios asked. */
+  add({ rule, family, protocol, probes, skipped }: Cell): void {
+    const isNew = !this.#cells.has(cellKey(rule, family, protocol));
+    const cell = this.#cell(rule, family, protocol);
+    cell.probes += probes;
+    if (skipped === undefined) delete cell.skipped;
+    else if (isNew) cell.skipped = skipped;
+  }
+
   /** All cells, by rule. */
   list(): readonly Cell[] {
     return [...this.#cells.values()].toSorted((a, b) => (a.rule < b.rule ? -1 : a.rule > b.rule ? 1 : 0));
@@ -118,6 +127,14 @@ export class Cells {
     this.#cells.set(key, known);
     return known;
   }
+}
+
+/** Cells of scenarios that were played apart, as if they had been played together; `findings` are all there are. Pure. */
+export function mergeCells(all: readonly Cell[], findings: readonly Finding[]): readonly Cell[] {
+  const cells = new Cells();
+  for (const cell of all) cells.add(cell);
+  for (const finding of findings) cells.finding(finding);
+  return cells.list();
 }
 
 function cellKey(rule: string, family: IPFamily, protocol: Protocol): string {

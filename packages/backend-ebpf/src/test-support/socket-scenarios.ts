@@ -1,0 +1,301 @@
+// What sockets-kernel.test.ts has tried with real sockets.
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { Worker } from "node:worker_threads";
+import { networkNamespaceCookie } from "@turnout/host/bpf";
+import { SHOWCASE } from "@turnout/core/testing";
+import type { ServiceFixture } from "@turnout/core/testing";
+import { decodeEndpoint, STRUCTS } from "../layout.ts";
+import { ebpfModule } from "../module.ts";
+import { age } from "./age.ts";
+import { ask, askAll, askByOne, at, endpointsOf, furnish, serve } from "./clients.ts";
+import type { How, Question } from "./clients.ts";
+import { connectOften } from "./connect-often.ts";
+import type { FlipperData } from "./flipper.ts";
+import { place } from "./place.ts";
+import { startSockets } from "./proxy.ts";
+import type { Proxy } from "./proxy.ts";
+import { CHILD } from "./stage.ts";
+import { closedSockets, udpScenarios } from "./udp-scenarios.ts";
+
+const PLAIN: ServiceFixture = { name: "plain", number: 1, local: 1, remote: 1 };
+const UDP: ServiceFixture = { ...PLAIN, number: 2, protocol: "UDP" };
+const REFUSED: readonly ServiceFixture[] = [
+  { name: "nowhere", number: 3 },
+  { name: "nowhere-udp", number: 3, protocol: "UDP", spec: { clusterIP: "10.96.0.3", clusterIPs: ["10.96.0.3", "fd00:96::3"] } },
+];
+const STICKY: ServiceFixture = {
+  name: "sticky",
+  number: 7,
+  local: 1,
+  remote: 1,
+  spec: { sessionAffinity: "ClientIP", type: "NodePort", nodePort: 30007 },
+};
+
+/** Ask from a pod: another network namespace, with endpoints of its own at the same addresses, and the same cgroup. */
+async function askFromPod(questions: readonly Question[]): Promise<readonly string[]> {
+  const args = [
+    "-n",
+    process.execPath,
+    "--conditions=@turnout/source",
+    "--no-warnings",
+    CHILD,
+    JSON.stringify(questions),
+    "sockets",
+    "pod",
+  ];
+  const { stdout } = await promisify(execFile)("unshare", args, { timeout: 60_000, killSignal: "SIGKILL" });
+  return JSON.parse(stdout) as readonly string[];
+}
+
+async function proxy(): Promise<Proxy> {
+  furnish();
+  await serve();
+  return startSockets(place.cgroup, place.objectFile);
+}
+
+/** By name; each in namespaces of its own. */
+export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
+  async pod() {
+    furnish();
+    await serve();
+    return askAll(JSON.parse(place.cgroup) as readonly Question[]);
+  },
+
+  // Each program of connections; the endpoint is behind "says".
+  async connect() {
+    const { want, counted } = await proxy();
+    want([{ ...PLAIN, remote: 0 }]);
+    const answers = await askAll([at("tcp", "10.96.0.1"), at("tcp", "fd00:96::1"), at("tcp", "::ffff:10.96.0.1")]);
+    const others = await askAll([at("tcp", "10.96.0.1", 81), at("udp", "10.96.0.1"), at("tcp", "10.1.1.15", 8080)]);
+    return { answers, others, counted: [counted("plain"), counted("plain", "TCP", "IPv6")] };
+  },
+
+  async udp() {
+    const { want, counted } = await proxy();
+    want([{ ...UDP, remote: 0 }]);
+    const addresses = ["10.96.0.2", "fd00:96::2", "::ffff:10.96.0.2"];
+    const connected = await askAll(addresses.map((address) => at("udp", address)));
+    const unconnected = await askAll(addresses.map((address) => at("sendto", address)));
+    return { connected, unconnected, counted: [counted("plain", "UDP"), counted("plain", "UDP", "IPv6")] };
+  },
+
+  // One socket, several services and an endpoint by its own address.
+  async oneSocket() {
+    const { want } = await proxy();
+    want([UDP, { name: "other", number: 8, protocol: "UDP", remote: 1 }]);
+    const toPlain = (
+      await askByOne(
+        "udp4",
+        Array.from({ length: 12 }, () => at("sendto", "10.96.0.2")),
+      )
+    ).map((text) => text.replace(/ says .*/, ""));
+    const kept = new Set(
+      await askByOne(
+        "udp4",
+        Array.from({ length: 12 }, () => at("sendto", "10.96.0.2")),
+      ),
+    );
+    const spread = await endpointsOf(at("sendto", "10.96.0.2"), 40);
+    const mixed = await askByOne("udp6", [at("sendto", "fd00:96::8"), at("sendto", "fd00:1:1::86", 8080)]);
+    const both = await askByOne("udp4", [at("sendto", "10.96.0.8"), at("sendto", "10.1.1.70", 8080), at("sendto", "10.96.0.8")]);
+    want([{ name: "other", number: 8, protocol: "UDP", remote: 1 }]);
+    const [service, endpoint] = [at("sendto", "10.96.0.8"), at("sendto", "10.1.1.85", 8080)];
+    const direct = await askByOne("udp4", [service, endpoint, service]);
+    return { direct, shown: [...new Set(toPlain)], kept: kept.size, spread, mixed, both };
+  },
+
+  ...udpScenarios(proxy),
+  closed: () => closedSockets(proxy),
+
+  // Two services with the same endpoint: whichever was asked last is shown.
+  async twoServices() {
+    const { want } = await proxy();
+    want([{ name: "both", number: 8, protocol: "UDP", remote: 1, spec: { externalIPs: ["198.51.100.8"] } }]);
+    const [first, second] = [at("sendto", "10.96.0.8"), at("sendto", "198.51.100.8")];
+    return askByOne("udp4", [first, second, first]);
+  },
+
+  async choice() {
+    const { want } = await proxy();
+    want([{ ...PLAIN, number: 1, local: 2, remote: 2 }]);
+    return { four: await endpointsOf(at("tcp", "10.96.0.1"), 60), six: await endpointsOf(at("tcp", "fd00:96::1"), 60) };
+  },
+
+  async addresses() {
+    const { want } = await proxy();
+    want([
+      {
+        ...PLAIN,
+        remote: 0,
+        spec: { type: "LoadBalancer", nodePort: 30001, externalIPs: ["198.51.100.1", "fd00:51::1"] },
+        loadBalancerIPs: ["198.51.100.2"],
+      },
+    ]);
+    return askAll([
+      at("tcp", "198.51.100.1"),
+      at("tcp", "fd00:51::1"),
+      at("tcp", "198.51.100.2"),
+      at("tcp", "172.18.0.1", 30_001),
+      at("tcp", "fd00:18::1", 30_001),
+      at("tcp", "::ffff:172.18.0.1", 30_001),
+      // Another's address, loopback and nobody's.
+      at("tcp", "10.1.1.15", 30_001),
+      at("tcp", "127.0.0.1", 30_001),
+      at("tcp", "0.0.0.0", 30_001),
+      at("tcp", "::", 30_001),
+    ]);
+  },
+
+  async refusals() {
+    const { want, counted } = await proxy();
+    want(REFUSED);
+    const addresses = ["10.96.0.3", "fd00:96::3", "::ffff:10.96.0.3"];
+    const hows: readonly How[] = ["tcp", "udp", "sendto"];
+    const answers = await askAll(hows.flatMap((how) => addresses.map((address) => at(how, address))));
+    return { answers, counted: [counted("nowhere"), counted("nowhere-udp", "UDP")] };
+  },
+
+  async drops() {
+    const { want, counted } = await proxy();
+    want([{ name: "elsewhere", number: 4, remote: 1, spec: { internalTrafficPolicy: "Local" } }]);
+    const answers = await askAll([at("tcp", "10.96.0.4"), at("tcp", "fd00:96::4")]);
+    return { answers, counted: counted("elsewhere") };
+  },
+
+  // Local policies; and what a pod gets where the host gets something else: its source address may not be in the ranges, the host's is. It is left to packets.
+  async origins() {
+    const { want, counted } = await proxy();
+    const fixtures: readonly ServiceFixture[] = [
+      { name: "internal", number: 1, local: 1, remote: 1, spec: { internalTrafficPolicy: "Local" } },
+      {
+        name: "external",
+        number: 5,
+        remote: 1,
+        spec: { type: "NodePort", nodePort: 30005, externalTrafficPolicy: "Local", externalIPs: ["198.51.100.5"] },
+      },
+      {
+        name: "ranged",
+        number: 6,
+        local: 1,
+        spec: { type: "LoadBalancer", loadBalancerSourceRanges: ["172.18.0.0/16"] },
+        loadBalancerIPs: ["198.51.100.6"],
+      },
+    ];
+    want(fixtures);
+    const questions = [at("tcp", "172.18.0.1", 30_005), at("tcp", "198.51.100.6")];
+    const reported = {
+      internal: await endpointsOf(at("tcp", "10.96.0.1"), 12),
+      host: await askAll(questions),
+      pod: await askFromPod([...questions, at("tcp", "10.96.0.6")]),
+      counted: counted("ranged"),
+    };
+    // Where detect-local knows no pods they are outside (R-34), and the host is still the host.
+    const external = at("tcp", "198.51.100.5");
+    want(fixtures, { settings: { detectLocal: { mode: "ClusterCIDR", clusterCIDRs: [] } } });
+    return { ...reported, untold: [await askAll([external]), await askFromPod([external])] };
+  },
+
+  async affinity() {
+    const { want, map } = await proxy();
+    want([STICKY]);
+    const question = at("tcp", "10.96.0.7");
+    const first = await endpointsOf(question, 12);
+    const byNodePort = await endpointsOf(at("tcp", "172.18.0.1", 30_007), 12);
+    const byMapped = await endpointsOf(at("tcp", "::ffff:10.96.0.7"), 12);
+    // Whoever is older than the timeout chooses again.
+    const aged = new Set<string>();
+    let renewed = 0;
+    for (let times = 0; times < 40; times += 1) {
+      renewed += (await age(map("affinity"), 10_801)) ? 1 : 0;
+      for (const endpoint of await endpointsOf(question, 1)) aged.add(endpoint);
+    }
+    // Of those within it each connection begins the time anew.
+    const [kept] = await endpointsOf(question, 1);
+    const young = new Set<string>();
+    let isRenewed = true;
+    for (let times = 0; times < 12; times += 1) {
+      isRenewed = (await age(map("affinity"), 10_000)) && isRenewed;
+      for (const endpoint of await endpointsOf(question, 1)) young.add(endpoint);
+    }
+    // The one it has goes, and comes back.
+    const isLocal = kept === "10.1.1.70";
+    want([{ ...STICKY, local: isLocal ? 0 : 1, remote: isLocal ? 1 : 0 }]);
+    const moved = await endpointsOf(question, 12);
+    want([STICKY]);
+    const afterwards = await endpointsOf(question, 12);
+    return {
+      isSame: new Set([...first, ...byNodePort, ...byMapped]).size === 1,
+      aged: aged.size,
+      renewed,
+      young: isRenewed && young.size === 1 && young.has(kept ?? ""),
+      moved: moved.length === 1 && moved[0] !== kept,
+      stays: afterwards.join() === moved.join(),
+      clients: (await askFromPod(Array.from({ length: 12 }, () => question)).then((answers) => new Set(answers).size)) === 1,
+    };
+  },
+
+  // The host's entry names an endpoint; a pod is another client, with an entry of its own.
+  async affinityOfTwo() {
+    const { want, map } = await proxy();
+    want([STICKY]);
+    await ask(at("tcp", "10.96.0.7"));
+    await askFromPod([at("tcp", "10.96.0.7"), at("tcp", "172.18.0.1", 30_007)]);
+    let entries = 0;
+    for await (const { count } of map("affinity").read()) entries += count;
+    return entries;
+  },
+
+  async optOut() {
+    const { want } = await proxy();
+    const options = ebpfModule.parseOptions({ counters: true, "opt-out-services": ["shop/plain"] });
+    const fixtures = [
+      { ...PLAIN, remote: 0 },
+      { name: "other", number: 5, local: 1 },
+    ];
+    const questions = [at("tcp", "10.96.0.1"), at("tcp", "10.96.0.5")];
+    want(fixtures, { options });
+    const [service, host] = [await askFromPod(questions), await askAll(questions)];
+    want(fixtures, { optedOut: [String(networkNamespaceCookie())] });
+    const namespace = await askAll(questions);
+    want(fixtures);
+    return { service, host, namespace, neither: await askAll(questions) };
+  },
+
+  // Somebody connects while the endpoints of the service, and of another one, are replaced again and again.
+  async flips() {
+    const { want, map } = await proxy();
+    want([]);
+    const shared = new Int32Array(new SharedArrayBuffer(8));
+    const workerData: FlipperData = { services: map("services").info.id, endpoints: map("endpoints").info.id, shared };
+    const worker = new Worker(new URL("flipper.ts", import.meta.url), { workerData });
+    const failed = once(worker, "error");
+    while (Atomics.load(shared, 1) < 2) await Promise.race([sleep(10), failed.then(([error]) => Promise.reject(error as Error))]);
+    const { errors } = connectOften("10.96.0.1", 80, 600_000);
+    const rounds = Atomics.load(shared, 1);
+    Atomics.store(shared, 0, 1);
+    await once(worker, "exit");
+    const seen: string[] = [];
+    for await (const { count, keys } of map("asked_udp").read()) {
+      for (let index = 0; index < count; index += 1) {
+        const key = keys.subarray(index * map("asked_udp").info.keySize, (index + 1) * map("asked_udp").info.keySize);
+        seen.push(decodeEndpoint(key.subarray(PEER_ENDPOINT, PEER_ENDPOINT + STRUCTS.endpoint.bytes)));
+      }
+    }
+    return { errors, seen: seen.toSorted(), isMany: rounds > 1000 };
+  },
+
+  async everything() {
+    const { want } = await proxy();
+    want(SHOWCASE);
+    want([]);
+    const gone = await askAll([at("tcp", "10.96.0.1"), at("tcp", "172.18.0.1", 30_005)]);
+    want(SHOWCASE);
+    return { gone, again: await ask(at("tcp", "10.96.0.2")) };
+  },
+};
+
+/** Where `struct peer` has its endpoint. */
+const PEER_ENDPOINT = 8;
