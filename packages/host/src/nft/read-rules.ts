@@ -88,6 +88,9 @@ function stepOf(word: string, body: unknown, sets: NamedSets): Step | undefined 
       return vmapOf(body as Json, sets);
     case "mangle":
       return mangleOf(body as Json);
+    // Nothing comes behind it.
+    case "continue":
+      return { does: "nothing" };
     case "set":
       return learnOf(body as Json, sets);
     case "dnat":

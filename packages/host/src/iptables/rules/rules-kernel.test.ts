@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { FAMILIES } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
 import { createRandom, pickOne } from "@turnout/core/testing";
@@ -7,6 +6,8 @@ import { describe, expect, it } from "vitest";
 import { evaluateChain } from "../../rules/evaluate.ts";
 import type { RunResult } from "../../rules/evaluate.ts";
 import type { ExternalTable, HookedPacket } from "../../rules/rule.ts";
+import { ip, sendThrough } from "../../test-support/sent-packets.ts";
+import type { Sent } from "../../test-support/sent-packets.ts";
 import { RecentLists } from "../../testing/iptables/recent-lists.ts";
 import { readIptablesTable } from "./listed-rules.ts";
 
@@ -14,17 +15,6 @@ import { readIptablesTable } from "./listed-rules.ts";
 const SEED = Number(process.env["TURNOUT_SEED"] ?? 1);
 const CASES = 120;
 const VARIANTS = ["nft", "legacy"] as const;
-
-/** What one packet is, by the case that it is for: its source port tells. */
-interface Sent {
-  readonly protocol: "udp" | "tcp";
-  readonly source: string;
-  readonly sourcePort: number;
-  readonly destination: string;
-  readonly destinationPort: number;
-}
-
-const ip = (family: IPFamily, number: number): string => (family === "IPv4" ? `10.9.0.${number}` : `fd09::${number}`);
 
 function matchesOf(family: IPFamily): readonly string[] {
   const [one, two, range] = [ip(family, 1), ip(family, 2), family === "IPv4" ? "10.9.0.0/30" : "fd09::/126"];
@@ -117,35 +107,6 @@ function generate(table: string, family: IPFamily, random: () => number): { read
   return { input: `*${table}\n${lines.join("\n")}\nCOMMIT\n`, sent };
 }
 
-const SENDER = `
-const { createSocket } = require("node:dgram"), { connect } = require("node:net");
-const send = ({ protocol, source, sourcePort, destination, destinationPort }) => new Promise((done) => {
-  if (protocol === "udp") {
-    const socket = createSocket(source.includes(":") ? "udp6" : "udp4").on("error", done);
-    return socket.bind(sourcePort, source, () => socket.send("x", destinationPort, destination, () => socket.close(done)));
-  }
-  const socket = connect({ host: destination, port: destinationPort, localAddress: source, localPort: sourcePort });
-  socket.on("error", () => done()).on("connect", () => socket.destroy()).on("close", done);
-});
-(async () => { for (const one of JSON.parse(process.argv[1])) await send(one); })();
-`;
-
-/** Load rules in a namespace, send packets to it from another one, and list what rules counted. */
-function inKernel(tool: string, family: IPFamily, input: string, sent: readonly Sent[]): string {
-  const add = (device: string, ...numbers: readonly number[]): string =>
-    numbers.map((number) => `ip addr add ${ip(family, number)}/${family === "IPv4" ? "24" : "64 nodad"} dev ${device}`).join("; ");
-  const script = `
-    unshare -n sleep 100 & peer=$!
-    trap "kill $peer" EXIT
-    while [ "$(readlink /proc/$peer/ns/net)" = "$(readlink /proc/$$/ns/net)" ]; do sleep 0.02; done
-    ip link add tveth0 type veth peer name tveth1 netns $peer
-    ${add("tveth0", 1, 3)}; ip link set tveth0 up; ip link set lo up
-    nsenter -t $peer -n sh -c '${add("tveth1", 2, 4)}; ip link set tveth1 up'
-    ${tool}-restore && nsenter -t $peer -n "$NODE" -e "$SENDER" "$SENT" && ${tool}-save -c`;
-  const env = { ...process.env, NODE: process.execPath, SENDER, SENT: JSON.stringify(sent) };
-  return execFileSync("unshare", ["-n", "sh", "-e", "-c", script], { input, env, encoding: "utf8", timeout: 100_000 });
-}
-
 /** What the evaluator says of the packet of a case, with the lists of clients that the kernel has. */
 function judge(table: ExternalTable, packet: Sent, family: IPFamily, recents: RecentLists): RunResult {
   const base = table.chains.get("INPUT");
@@ -179,7 +140,7 @@ describe.each(FAMILIES)("the evaluator says what the kernel does, %s", (family) 
   it.each(cases)("with generated rules, %s %s", needs("root", "netns", "iptables>=1.8.9"), (variant, name) => {
     const tool = `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}`;
     const { input, sent } = generate(name, family, createRandom(SEED));
-    const saved = inKernel(tool, family, input, sent);
+    const saved = sendThrough({ load: `${tool}-restore`, list: `${tool}-save -c` }, family, input, sent);
     const table = readIptablesTable(family === "IPv4" ? "iptables" : "ip6tables", name, saved);
     const recents = new RecentLists();
     let judged = 0;
