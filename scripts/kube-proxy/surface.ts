@@ -17,7 +17,7 @@ import { changesBetween, compareVersions, listReleases, newestOfMinors, readRele
 const HEAD = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const SURFACE = join(root, "packages/client/test/kube-proxy/surface.json");
-const GATES = join(root, "packages/client/src/daemon/config/kube-proxy-gates.ts");
+const GATES = join(root, "packages/client/src/daemon/config/gen/kube-proxy-gates.ts");
 
 interface Gate {
   readonly name: string;

@@ -18,7 +18,7 @@ import {
 } from "./config-kinds.ts";
 import type { ConfigPath, ConfigValues, VModuleItem } from "./config-values.ts";
 import { wrongGate } from "./feature-gates.ts";
-import { KUBE_PROXY_VERSION } from "./kube-proxy-gates.ts";
+import { KUBE_PROXY_VERSION } from "./gen/kube-proxy-gates.ts";
 
 /** One row of the configuration table: file field, flag, default and check in one place. */
 export interface Field<T> {

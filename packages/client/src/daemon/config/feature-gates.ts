@@ -1,4 +1,4 @@
-import { KUBE_PROXY_GATES, REMOVED_GATES } from "./kube-proxy-gates.ts";
+import { KUBE_PROXY_GATES, REMOVED_GATES } from "./gen/kube-proxy-gates.ts";
 import { TURNOUT_GATES } from "./turnout-gates.ts";
 
 /** A switch for something that is new or risky. */

@@ -9,7 +9,7 @@ import { FIELDS, PATHS, type Field } from "./config-fields.ts";
 import { flagTexts } from "./flag-texts.ts";
 import { loadConfig } from "./loaded-config.ts";
 import { configFileText } from "./run-config.ts";
-import { KUBE_PROXY_VERSION } from "./kube-proxy-gates.ts";
+import { KUBE_PROXY_VERSION } from "./gen/kube-proxy-gates.ts";
 import type { ConfigPath } from "./config-values.ts";
 
 /** What kube-proxy has and says; written by `npm run kube-proxy:update`. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { gatesWithoutEffect, gateStates, isGateOn } from "./feature-gates.ts";
-import { KUBE_PROXY_GATES } from "./kube-proxy-gates.ts";
+import { KUBE_PROXY_GATES } from "./gen/kube-proxy-gates.ts";
 import { TURNOUT_GATES } from "./turnout-gates.ts";
 
 test.each([

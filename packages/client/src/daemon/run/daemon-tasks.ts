@@ -7,7 +7,7 @@ import { ownServerEvent, type OwnServer, type ProxyEvent } from "../events/proxy
 import { healthReply, jsonReply, probe, unhealthyReason, type HealthReport, type HttpRequest, type Reply } from "../health/health.ts";
 import { routes, serveHttp, type Handler } from "../health/http.ts";
 import { Profiling } from "../health/profiling.ts";
-import { KUBE_PROXY_VERSION } from "../config/kube-proxy-gates.ts";
+import { KUBE_PROXY_VERSION } from "../config/gen/kube-proxy-gates.ts";
 import { flagzReply, statuszReply } from "../health/zpages.ts";
 import { insightRoutes } from "../insight/insight-routes.ts";
 import type { ProxyView } from "../insight/proxy-view.ts";
