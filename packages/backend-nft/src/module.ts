@@ -1,12 +1,10 @@
-import { ALL_CAPABILITIES, defineBackend } from "@turnout/core/backend";
-import type { Backend, BackendModule, Counts, IPFamily } from "@turnout/core/backend";
+import { ALL_CAPABILITIES, defineBackend, objectId } from "@turnout/core/backend";
+import type { Backend, BackendModule, Counts, IPFamily, Leftover, CountName } from "@turnout/core/backend";
 import { createLinuxWorld, OwnCommits } from "@turnout/host";
-import type { CommitMark, LinuxWorld } from "@turnout/host";
+import type { CommitMark, LinuxWorld, Netlink, NftElement, NftTableSink } from "@turnout/host";
 import { dropNftTable, NftSession } from "@turnout/host/nft";
 import { Applier } from "./apply.ts";
-import { CountedSets } from "./counts.ts";
 import { describeObject } from "./describe.ts";
-import { findLeftovers } from "./leftovers.ts";
 import { lookupObjects } from "./lookup.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { LOOPBACK_QUESTION, loopbackMetrics, nftMetrics } from "./metrics.ts";
@@ -20,6 +18,67 @@ import { probeNft, readFacts } from "./probe.ts";
 import { renderRow } from "./render.ts";
 import { NODE_PORT_ADDRESSES, renderSkeleton, waysIn } from "./skeleton.ts";
 import { watchHost } from "./watch.ts";
+import { COUNT_SETS } from "./count-sets.ts";
+import type { CountSet } from "./count-sets.ts";
+
+/** Takes what the sets of a table counted, and nothing else of it. */
+class CountedSets implements NftTableSink {
+  /** By set and key: a set that packets write to while it is read may tell of an element twice. */
+  readonly #elements = new Map<CountSet, Map<string, NftElement>>();
+
+  set(name: string): ((element: NftElement) => void) | undefined {
+    if (!(name in COUNT_SETS)) return undefined;
+    const elements = new Map<string, NftElement>();
+    this.#elements.set(name as CountSet, elements);
+    return (element) => void elements.set(element.key, element);
+  }
+
+  chain(): void {
+    // Nothing is counted there.
+  }
+
+  /**
+   * What was counted for each destination, by its object.
+   *
+   * Shape: `isKnown` tells whether there is an object of an identity: what came for no address of a Service came for a node port.
+   */
+  counts(isKnown: (object: string) => boolean): ReadonlyMap<string, Counts> {
+    const found = new Map<string, Partial<Record<CountName, number>>>();
+    for (const [set, elements] of this.#elements) {
+      const { count, unit } = COUNT_SETS[set];
+      for (const { key, counter } of elements.values()) {
+        const service = objectId({ kind: "service", key, value: "" });
+        const port = key.slice(key.indexOf(" . ") + 3);
+        const id = isKnown(service) ? service : objectId({ kind: "nodeport", key: port, value: "" });
+        // Of a destination that is gone; it is forgotten after a day.
+        if (!isKnown(id)) continue;
+        const counts = found.get(id) ?? {};
+        // A node port is asked for at several addresses.
+        counts[count] = (counts[count] ?? 0) + (counter?.[unit] ?? 0);
+        found.set(id, counts);
+      }
+    }
+    return found;
+  }
+}
+
+/** The table of kube-proxy's nftables mode. Its rules are not ours to adopt: they go once ours are in force. */
+const KUBE_PROXY_TABLE = "kube-proxy";
+
+/** Find the tables that proxies which are not in use left. @throws {ProxyError} what asking the kernel fails with. */
+async function findLeftovers(
+  host: { readonly own: OwnCommits; readonly netlink: Pick<Netlink, "hasNftTable" | "deleteNftTable"> },
+  family: "ip" | "ip6",
+  isInUse: boolean,
+): Promise<readonly Leftover[]> {
+  const found: Leftover[] = [];
+  for (const name of isInUse ? [KUBE_PROXY_TABLE] : [TABLE, KUBE_PROXY_TABLE]) {
+    if (!(await host.netlink.hasNftTable(family, name))) continue;
+    const remove = (): Promise<void> => dropNftTable(host, family, name);
+    found.push({ what: `table ${family} ${name}`, by: name === TABLE ? "turnout" : "kube-proxy", remove });
+  }
+  return found;
+}
 
 /** The nftables dataplane as a backend module. */
 export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transaction, LinuxWorld> = defineBackend({

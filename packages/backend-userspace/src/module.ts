@@ -1,16 +1,15 @@
 import { createNodeSockets, Fronts, Traffic } from "@turnout/client/sockets";
 import type { Counters } from "@turnout/client/sockets";
 import { ALL_CAPABILITIES, defineBackend } from "@turnout/core/backend";
-import type { Backend, BackendModule, IPFamily } from "@turnout/core/backend";
+import type { Backend, BackendModule, IPFamily, BackendMetric } from "@turnout/core/backend";
 import { createLinuxWorld, OwnAddresses, Mutex } from "@turnout/host";
 import type { OwnDevice } from "@turnout/host";
 import { Applier } from "./apply.ts";
 import { mayOwnAddresses, probeUserspace } from "./facts.ts";
+import { OWN_DEVICE } from "./objects.ts";
 import type { UserspaceObject } from "./objects.ts";
 import { settleUserspaceOptions, USERSPACE_OPTIONS } from "./options.ts";
 import type { UserspaceOptions } from "./options.ts";
-import { numbersOf } from "./metrics.ts";
-import { OWN_DEVICE } from "./objects.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import type { Step } from "./plan.ts";
 import { NODE_PORT_ADDRESSES, renderRow, renderSkeleton } from "./render.ts";
@@ -96,4 +95,22 @@ function backendOf(
     metrics: () => numbersOf(fronts, traffic),
     cleanup: (signal) => own.removeAll(signal),
   };
+}
+
+/** What this backend counts for operators. */
+function numbersOf(fronts: Fronts, { seen }: Traffic): readonly BackendMetric[] {
+  const metric = (kind: BackendMetric["kind"], name: string, help: string, value: number): BackendMetric => ({
+    name: `turnout_userspace_${name}`,
+    help,
+    kind,
+    value,
+  });
+  return [
+    metric("gauge", "connections", "TCP connections that are open or being opened.", fronts.connections),
+    metric("gauge", "udp_sessions", "UDP clients that have a socket to an endpoint.", fronts.sessions.size),
+    metric("counter", "connections_total", "TCP connections that were accepted.", seen.connections),
+    metric("counter", "udp_sessions_total", "UDP sessions that were begun.", seen.sessions),
+    metric("counter", "connections_refused_total", "TCP connections over a limit.", seen.refused),
+    metric("counter", "dial_failures_total", "Endpoints that could not be reached when they were dialled.", seen.failedDials),
+  ];
 }

@@ -1,5 +1,5 @@
 import { defineBackend, ProxyError } from "@turnout/core/backend";
-import type { Backend, BackendModule, Capabilities, IPFamily } from "@turnout/core/backend";
+import type { Backend, BackendModule, Capabilities, IPFamily, HostEvent } from "@turnout/core/backend";
 import { Applier } from "./apply.ts";
 import type { WinkernelFacts } from "./facts.ts";
 import { HnsClient } from "./hns/client.ts";
@@ -10,11 +10,25 @@ import { WINKERNEL_OPTIONS } from "./options.ts";
 import type { WinkernelOptions } from "./options.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import type { Step } from "./plan.ts";
-import { probeWinkernel, wantedNetwork } from "./probe.ts";
+import { probeWinkernel, wantedNetwork, readFacts } from "./probe.ts";
 import { renderRow, renderSkeleton } from "./render.ts";
-import { watchHost } from "./watch.ts";
 import { createWinkernelWorld } from "./world.ts";
 import type { WinkernelWorld } from "./world.ts";
+
+/** HNS tells of networks alone, and Windows of addresses by another way: both are looked at, which is cheap. */
+const POLL_MS = 10_000;
+
+/** Tell the host's facts, and again whenever they have changed: remote subnets come with the nodes that have them. */
+async function* watchHost(options: WinkernelOptions, world: WinkernelWorld, signal: AbortSignal): AsyncIterable<HostEvent<WinkernelFacts>> {
+  let known = "";
+  while (!signal.aborted) {
+    const facts = await readFacts(options, world, signal);
+    const text = JSON.stringify(facts);
+    if (text !== known) yield { kind: "facts", facts };
+    known = text;
+    await world.clock.sleep(POLL_MS, signal);
+  }
+}
 
 const NO_REFUSAL = "HNS has no load balancer without endpoints: packets for an address that has none go on their way";
 

@@ -1,13 +1,76 @@
-import type { FlowFilter, ProxyError } from "@turnout/core";
-import { objectId } from "@turnout/core";
+import { objectId, ProxyError } from "@turnout/core";
+import type { FlowFilter, Clock } from "@turnout/core";
 import { policyOf } from "./decide.ts";
 import type { Policy } from "./decide.ts";
-import { listenError } from "./listen-error.ts";
 import type { ListenerObject, ListenerValue } from "./listeners.ts";
-import { Sweeper } from "./sweeper.ts";
 import { TcpFront } from "./tcp-front.ts";
 import type { Traffic } from "./traffic.ts";
 import { UdpFront, UdpSessions } from "./udp-front.ts";
+
+/** Does something now and then for as long as there is something to do; sleeps without a timer otherwise. */
+class Sweeper {
+  readonly #clock: Clock;
+  readonly #everyMs: number;
+  readonly #sweep: () => boolean;
+  readonly #stop = new AbortController();
+  #isRunning = false;
+
+  /** @param sweep says whether something is left to sweep later */
+  constructor(clock: Clock, everyMs: number, sweep: () => boolean) {
+    this.#clock = clock;
+    this.#everyMs = everyMs;
+    this.#sweep = sweep;
+  }
+
+  /** There is something to do from now on. */
+  wake(): void {
+    if (this.#isRunning || this.#stop.signal.aborted) return;
+    this.#isRunning = true;
+    void this.#run();
+  }
+
+  /** Never sweep again. */
+  stop(): void {
+    this.#stop.abort();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    do await this.#clock.sleep(this.#everyMs, signal);
+    while (!signal.aborted && this.#sweep());
+    this.#isRunning = false;
+  }
+}
+
+const KNOWN: Readonly<
+  Record<string, { readonly code: "already_exists" | "permission_denied" | "tool_failed"; readonly what: string; readonly hint: string }>
+> = {
+  EADDRINUSE: {
+    code: "already_exists",
+    what: "another program has this port",
+    hint: "find it with: ss -lnptu, and end it, or map another port",
+  },
+  EACCES: {
+    code: "permission_denied",
+    what: "this port may not be taken",
+    hint: "ports below 1024 need root or CAP_NET_BIND_SERVICE; map a higher one",
+  },
+  EPERM: {
+    code: "permission_denied",
+    what: "this port may not be taken",
+    hint: "ports below 1024 need root or CAP_NET_BIND_SERVICE; map a higher one",
+  },
+  EADDRNOTAVAIL: { code: "tool_failed", what: "the host has no such address", hint: "add the address to the host, or map to another one" },
+  EMFILE: { code: "tool_failed", what: "this process may open no more sockets", hint: "raise the limit of open files: ulimit -n" },
+};
+
+/** Say why a socket can't be opened, in one line. Pure. */
+function listenError(name: string, cause: unknown): ProxyError {
+  const { code } = cause as { readonly code?: unknown };
+  const known = typeof code === "string" ? KNOWN[code] : undefined;
+  if (known === undefined) return ProxyError.from(cause, "tool_failed", "this port can't be opened", { object: `listener ${name}` });
+  return new ProxyError(known.code, known.what, { object: `listener ${name}`, hint: known.hint, cause });
+}
 
 const SWEEP_MIN_MS = 50;
 const SWEEP_MAX_MS = 15_000;

@@ -1,11 +1,10 @@
-import type { BackendModule, Rule, ServicePort } from "@turnout/core";
+import type { BackendModule, Rule, ServicePort, Counts } from "@turnout/core";
 import { breakDestinations, BROKEN_APPLIERS } from "./broken-writers.ts";
 import { delegate, withBackend, withHost } from "../runner/changed-subject.ts";
+import type { AnyBackend } from "../runner/changed-subject.ts";
 import { indexesOf, withNode, withoutEmptyPools, withRows, withRules } from "./broken-backend.ts";
 import type { Defect } from "./broken-backend.ts";
-import { BROKEN_COUNTS } from "./broken-counts.ts";
 import { BROKEN_EDGES } from "./broken-edges.ts";
-import { BROKEN_HOSTS } from "./broken-hosts.ts";
 import { BROKEN_ORDER } from "./broken-order.ts";
 import { BROKEN_RECOVERY } from "./broken-recovery.ts";
 import { BROKEN_TURNS } from "./broken-turns.ts";
@@ -16,6 +15,82 @@ import type { ConformanceReport, Finding, FindingKind } from "../checks/finding.
 import { checkHistories } from "../histories/histories.ts";
 import type { Scenario } from "../runner/scenario.ts";
 import type { Subject } from "../runner/subject.ts";
+
+type Counting = NonNullable<AnyBackend["counts"]>;
+type Counted = ReadonlyMap<string, Counts>;
+
+/** Make a subject whose backends count otherwise, and say that they do. */
+function withCounts(change: (counted: Counted, asked: number) => Counted): (subject: Subject) => Subject {
+  return (subject) => {
+    const broken = withBackend((inner) => ({ counts: changed(inner, change) }))(subject);
+    return { ...broken, module: { ...broken.module, countingOptions: subject.module.countingOptions ?? {} } };
+  };
+}
+
+function changed(inner: AnyBackend, change: (counted: Counted, asked: number) => Counted): Counting {
+  let asked = 0;
+  return async (signal, isKnown) => change((await inner.counts?.(signal, isKnown)) ?? new Map<string, Counts>(), ++asked);
+}
+
+/** No object has this identity. */
+const ANYTHING = "nothing of anybody";
+
+/** Defects of those that count. */
+const BROKEN_COUNTS: Readonly<Record<string, Defect>> = {
+  "counts for what no row owns": [
+    "the contract: counts",
+    withCounts((counted) => new Map([...counted, [ANYTHING, { connections: 1 }]])),
+    ["contract"],
+    "counted",
+  ],
+  "does not count connections": ["the contract: counts", withCounts(() => new Map()), ["contract"], "counted"],
+  "counts each connection twice": ["the contract: counts", withCounts((counted) => times(counted, 2)), ["contract"], "counted"],
+  "counts below nothing": [
+    "the contract: counts",
+    withCounts((counted) => new Map(Array.from([...counted, [ANYTHING, {}] as const], ([id]) => [id, { connections: -1 }]))),
+    ["contract"],
+    "counted",
+  ],
+};
+
+function times(counted: Counted, factor: number): Counted {
+  return new Map(Array.from(counted, ([id, counts]) => [id, { ...counts, connections: (counts.connections ?? 0) * factor }]));
+}
+
+const SHOWS_NOTHING = withHost(() => ({ own: () => [], external: () => [], tamper: () => undefined, setFault: () => undefined }));
+
+/** Hosts that hide what the kit would have to see. */
+const BROKEN_HOSTS: Readonly<Record<string, Defect>> = {
+  "has a host that shows nothing of its own": ["the contract: the host's own()", withHost(() => ({ own: () => [] })), ["contract"]],
+  "has a host that always shows the same as its own": [
+    "the contract: the host's own()",
+    withHost(() => ({ own: () => ["a table"] })),
+    ["contract"],
+  ],
+  "has a host with nothing foreign": ["the contract: the host's foreign()", withHost(() => ({ external: () => [] })), ["contract"]],
+  "has a host that nobody tampers with": ["the contract: the host's tamper()", withHost(() => ({ tamper: () => undefined })), ["contract"]],
+  "has a host where tampering does nothing": [
+    "the contract: the host's tamper()",
+    withHost(() => ({ tamper: () => "delete everything" })),
+    ["contract"],
+  ],
+  "has a host where nothing fails": ["the contract: the host's setFault()", withHost(() => ({ setFault: () => undefined })), ["contract"]],
+  "has a host that fails only before a change": [
+    "the contract: the host's setFault()",
+    withHost((host) => ({ setFault: (fault) => host.setFault(fault?.when === "before" ? fault : undefined) })),
+    ["contract"],
+  ],
+  "has a host that remembers no flows": [
+    "the contract: the host's flows",
+    withHost((host) => ({ connect: (packet, random) => host.trace(packet, random) })),
+    ["contract"],
+  ],
+  "cleans up nothing on a host that shows nothing": [
+    "the contract: cleanup",
+    (subject) => SHOWS_NOTHING(withBackend(() => ({ cleanup: () => Promise.resolve() }))(subject)),
+    ["contract"],
+  ],
+};
 
 /** A deliberate defect, for any backend: the kit must catch each. */
 export interface Breakage {

@@ -7,8 +7,6 @@ import type { ChainRun } from "./bypassed.ts";
 import { dropCause, orDelete, ruleText, showCommand, unjudgedRule } from "./drop-causes.ts";
 import { isProxyChain, KUBE_POSTROUTING, KUBE_SERVICES } from "../tables/external-tables.ts";
 import type { HookedWay } from "../ways/hooked-way.ts";
-import { hiddenSource } from "./hidden-source.ts";
-import { keptSource } from "./kept-source.ts";
 import { ownNatPriority, passagesOf } from "../ways/passages.ts";
 import type { Hook, Passage } from "../ways/passage.ts";
 import { strangeSource } from "./strange-source.ts";
@@ -239,5 +237,39 @@ function markCause(tables: readonly ExternalTable[], way: HookedWay): Cause | St
     says,
     show: [showCommand(table, ran.byChain ?? "")],
     fix: `have that rule leave the bit ${bit} as it is, by a mask without it; or give the proxy another bit (--iptables-masquerade-bit) and start it anew`,
+  };
+}
+
+/** Say that a rule of others rewrites the source of a packet that was to keep its own; undefined: none does. Pure. */
+function hiddenSource(table: ExternalTable, base: ExternalChain, { source }: RunResult, way: HookedWay): string | undefined {
+  if (source === undefined || !(way.isTranslated || way.isBySocket === true) || way.endpoint.masquerade || base.hook?.type !== "nat")
+    return undefined;
+  const by = source.address === "" ? "an address of this node" : source.address;
+  return `${table.name}, chain ${source.chain}, rewrites the source${ruleText(source.rule.text)}: ${way.endpoint.ip} sees ${by}, and not ${way.packet.source}`;
+}
+
+/**
+ * Say that a rule of others takes the packet before our chain that would rewrite its source. Pure.
+ *
+ * Shape: a cause where the answer does not come back for that; else what is to be known; undefined: nothing.
+ */
+function keptSource(table: ExternalTable, base: ExternalChain, ran: RunResult, way: HookedWay): Cause | string | undefined {
+  const { endpoint, packet, outDevice, isTranslated, hasKubeChains = false, isAnsweredHere = false } = way;
+  const callsOurs = base.rules.some(({ actions }) => actions.some((one) => "chain" in one && one.chain === KUBE_POSTROUTING));
+  // What stays on this host has a source that is its own.
+  if (outDevice === "" || !hasKubeChains || !isTranslated || !endpoint.masquerade || base.hook?.type !== "nat" || !callsOurs)
+    return undefined;
+  const rule = ran.rule ?? ran.returnedBy;
+  if (ran.is !== "pass" || rule === undefined || ran.source !== undefined || ran.skipped.has(KUBE_POSTROUTING)) return undefined;
+  const { chain = base.name } = ran;
+  const says = `${table.name}, chain ${chain}, lets the packet leave before ${KUBE_POSTROUTING} rewrites its source${ruleText(rule.text)}: ${endpoint.ip} sees ${packet.source}`;
+  const isOwn = endpoint.ip === packet.source;
+  if (!isOwn && isAnsweredHere) return `${says}, not an address of this node`;
+  return {
+    id: "no_masquerade",
+    says: `${says}, and ${isOwn ? "drops it, as it is its own address" : "answers it past this node, untranslated: the client does not know that answer"}`,
+    show: [showCommand(table, base.name)],
+    fix: `put that rule behind the one that calls ${KUBE_POSTROUTING}, or leave the endpoints' addresses out of it`,
+    ...orDelete(rule),
   };
 }

@@ -1,7 +1,6 @@
 import { FAMILIES, ProxyError } from "@turnout/core";
 import type { Exec, IPFamily } from "@turnout/core";
 import type { Netlink } from "../netlink/netlink.ts";
-import { ipError, isUnknownKind } from "./ip-errors.ts";
 import type { Mutex } from "./mutex.ts";
 
 const FLAG: Readonly<Record<IPFamily, string>> = { IPv4: "-4", IPv6: "-6" };
@@ -119,4 +118,17 @@ export class OwnAddresses {
     });
     if (code !== 0) throw ipError(code, stderr, this.#device);
   }
+}
+
+/** Say what `ip` complained about; the first line is its reason. Pure. */
+function ipError(code: number, stderr: string, device: string): ProxyError {
+  const [complaint = ""] = stderr.trim().split("\n");
+  return new ProxyError("tool_failed", `ip failed with code ${code} (${complaint.slice(0, 200)})`, { object: device });
+}
+
+/** Whether `ip` was refused a device because the kernel knows no such kind. Pure. */
+function isUnknownKind(error: unknown): boolean {
+  return (
+    ProxyError.is(error, "tool_failed") && /\((?:Error: Unknown device type|RTNETLINK answers: Operation not supported)/.test(error.what)
+  );
 }

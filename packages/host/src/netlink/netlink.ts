@@ -1,4 +1,6 @@
+import { ProxyError } from "@turnout/core";
 import type { Clock, FlowFilter, IPFamily } from "@turnout/core";
+import { readFile } from "node:fs/promises";
 import { createCounter, deleteCounter, readCounter } from "./accounting.ts";
 import { NetlinkChannel } from "./channel.ts";
 import { listDevices, listRoutes } from "./devices.ts";
@@ -8,14 +10,14 @@ import { deleteMatchingFlows } from "./flow-deletion.ts";
 import { listFlows } from "./flow-list.ts";
 import type { Flow, FlowQuestion } from "./flow-list.ts";
 import { needsLocalAddresses } from "./flow-matcher.ts";
-import { listAddresses } from "./host-addresses.ts";
+import { listAddresses, addressRequest, consistentDump, IFADDRMSG_LENGTH, parseAddress } from "./host-addresses.ts";
 import type { HostAddress } from "./host-addresses.ts";
 import { legacyTableInfo } from "./legacy-info.ts";
 import type { LegacyTableInfo } from "./legacy-info.ts";
-import { legacyTables } from "./legacy-tables.ts";
 import { listChains } from "./nft-chains.ts";
 import type { NftChain } from "./nft-chains.ts";
 import { NftEventReader, readGeneration } from "./nft-events.ts";
+import type { NftEvent } from "./nft-events.ts";
 import { readNftParts } from "./nft-parts.ts";
 import type { NftPartsQuestion } from "./nft-parts.ts";
 import type { NftElements } from "../nft-statement/nft-statement.ts";
@@ -23,15 +25,81 @@ import { listNftTables } from "./nft-tables.ts";
 import type { NftTableName } from "./nft-tables.ts";
 import { hasTable, readNftTable } from "./nft-table.ts";
 import type { NftTable, NftTableSink } from "./nft-table.ts";
-import { listAddressesIn } from "./namespace-addresses.ts";
 import { openMulticastSocket } from "./multicast-socket.ts";
-import type { NftEvent } from "./nft-events.ts";
-import { listSetSizes } from "./set-sizes.ts";
 import { NETLINK } from "./socket.ts";
 import { deleteNftTable, prepareNftWrite } from "./nft-write.ts";
 import { watch } from "./watch.ts";
 import type { WatchHandlers } from "./watch.ts";
 import { WriteChannel } from "./write-channel.ts";
+import { attribute, findAttribute, host32, zeroEnded } from "./message.ts";
+import { errno, kernelError } from "./errno.ts";
+
+// @source linux/netfilter/nfnetlink.h NFNL_SUBSYS_IPSET, linux/netfilter/ipset/ip_set.h IPSET_CMD_LIST
+const LIST = (6 << 8) | 7;
+const ATTRIBUTE = { protocol: 1, name: 2, flags: 6, data: 7, elements: 24 } as const;
+/** @source IPSET_PROTOCOL_MIN */
+const PROTOCOL = 6;
+/** Without the members. @source IPSET_FLAG_LIST_HEADER */
+const HEADERS_ONLY = 4;
+/** Numbers of attributes in network order, and those that hold others, are marked. */
+const NET_ORDER = 0x4000;
+const NFGENMSG = Buffer.from([2, 0, 0, 0]);
+
+/**
+ * Count the members of some sets of ipset, by name, without listing them. The kernel goes through them, so it takes a microsecond for each.
+ *
+ * Edges: sets that aren't there are missing, and so are all where the kernel has no sets.
+ * @throws {ProxyError} what the channel throws, and the kernel's refusal.
+ */
+async function listSetSizes(channel: Pick<NetlinkChannel, "dump">, names: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  const flags = Buffer.alloc(4);
+  flags.writeUInt32BE(HEADERS_ONLY);
+  const sizes = new Map<string, number>();
+  for (const name of names) {
+    const request = Buffer.concat([
+      NFGENMSG,
+      attribute(ATTRIBUTE.protocol, Buffer.from([PROTOCOL])),
+      attribute(ATTRIBUTE.name, zeroEnded(name)),
+      attribute(ATTRIBUTE.flags | NET_ORDER, flags),
+    ]);
+    const { errno: value } = await channel.dump(LIST, request, (_, payload) => {
+      const data = findAttribute(payload, ATTRIBUTE.data, NFGENMSG.length);
+      const elements = data === undefined ? undefined : findAttribute(data, ATTRIBUTE.elements);
+      if (elements !== undefined) sizes.set(name, elements.readUInt32BE());
+    });
+    if (value !== 0 && value !== errno("EINVAL") && value !== errno("ENOENT"))
+      throw kernelError(value, "the members of a set can't be counted", { object: name });
+  }
+  return sizes;
+}
+
+// @source linux/rtnetlink.h, linux/if_addr.h
+const RTM_GETADDR = 22;
+const IFA_TARGET_NETNSID = 10;
+
+/**
+ * List the addresses of one family in another network namespace, which this one knows by a number: that of a pod, behind a pair of devices.
+ *
+ * Edges: undefined where the kernel doesn't tell: it is older than 4.20, the number is nobody's, or this process has no rights there.
+ */
+async function listAddressesIn(open: () => DumpChannel, namespace: number, family: IPFamily): Promise<readonly string[] | undefined> {
+  const channel = open();
+  try {
+    const request = Buffer.concat([addressRequest(family), attribute(IFA_TARGET_NETNSID, host32(namespace))]);
+    let isNotified = true;
+    const found = await consistentDump(channel, RTM_GETADDR, request, "addresses", (payload) => {
+      // An older kernel reads over what it doesn't know, and lists this namespace.
+      isNotified &&= findAttribute(payload, IFA_TARGET_NETNSID, IFADDRMSG_LENGTH) !== undefined;
+      return parseAddress(payload, family)?.ip;
+    });
+    return isNotified ? found : undefined;
+  } catch (error) {
+    if (ProxyError.is(error)) return undefined;
+    throw error;
+  } finally {
+    channel.close();
+  }
+}
 
 // Multicast groups. @source linux/rtnetlink.h, linux/netfilter/nfnetlink.h
 const IFADDR_GROUPS = [5, 9] as const;
@@ -178,4 +246,24 @@ function watchChanges(groups: readonly number[], clock: Clock, signal: AbortSign
   const onChange = (_: unknown, put: () => void): void => put();
   const handlers: WatchHandlers<void> = { onMessage: onChange, onLost: (put) => put(), limit: 1, overflow: undefined };
   return watch(() => openMulticastSocket(NETLINK.route, groups), handlers, clock, signal);
+}
+
+/**
+ * Name the tables that legacy iptables has made in this network namespace; looking makes none.
+ *
+ * Edges: empty where the kernel has no legacy iptables.
+ * @throws {ProxyError} `permission_denied` where only root may know.
+ */
+async function legacyTables(family: IPFamily): Promise<readonly string[]> {
+  const path = `/proc/thread-self/net/${family === "IPv4" ? "ip_tables_names" : "ip6_tables_names"}`;
+  try {
+    return (await readFile(path, "utf8")).split("\n").filter((name) => name !== "");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (code === "ENOENT") return [];
+    const isDenied = code === "EACCES" || code === "EPERM";
+    throw ProxyError.from(error, isDenied ? "permission_denied" : "tool_failed", "the tables of legacy iptables can't be named", {
+      object: path,
+    });
+  }
 }

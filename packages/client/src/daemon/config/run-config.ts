@@ -1,4 +1,4 @@
-import { canonicalIP, type AllowedAddresses, type BackendModule, type NodeSettings, type Plain } from "@turnout/core";
+import { canonicalIP, type AllowedAddresses, type BackendModule, type NodeSettings, type Plain, type DetectLocal } from "@turnout/core";
 import { stringify } from "yaml";
 import { ALLOWED_ADDRESS_FLAGS, allowedAddresses, isStrict } from "./allowed-addresses.ts";
 import { optionsFromFile, optionsFromFlags, type BackendOptions } from "./backend-options.ts";
@@ -9,7 +9,6 @@ import type { RawFlags } from "./config-flags.ts";
 import { INTEGER } from "./config-kinds.ts";
 import type { ConfigValues, GivenValues } from "./config-values.ts";
 import { CONFIGZ, configz } from "./configz.ts";
-import { detectLocal } from "./detect-local.ts";
 import { gatesWithoutEffect, gateStates, isGateOn, servesExternalIPs, type GateSettings, type GateState } from "./feature-gates.ts";
 import { flagTexts } from "./flag-texts.ts";
 import { asksFor, countedSections, iptablesNodePortAddresses, otherMode, sectionOptions } from "./mode-sections.ts";
@@ -17,6 +16,7 @@ import { insightSettings, type InsightSettings } from "./insight-flags.ts";
 import { invalid, isFeatureOn, placeOf, textFlag, type FileText, type LoadedConfig } from "./loaded-config.ts";
 import { serverAddresses, type ServerAddresses } from "./server-addresses.ts";
 import type { HostSettings } from "../host/host-settings.ts";
+import { cidrOf } from "./cidr.ts";
 
 /** What a running proxy is told, frozen. */
 export interface RunConfig extends ServerAddresses, InsightSettings {
@@ -236,4 +236,36 @@ function withoutEffect(given: GivenValues): readonly string[] {
  */
 export function configFileText(loaded: LoadedConfig, backend: Pick<BackendModule, "options"> = {}): string {
   return stringify(runConfig(loaded, { ...backend, name: loaded.mode, proxyMode: loaded.mode }).configz[CONFIGZ]);
+}
+
+/** Read how a node tells its pods' traffic. @throws {ProxyError} `invalid_object` where a mode lacks its value, or CIDRs can't be read. */
+function detectLocal(values: ConfigValues, loaded: LoadedConfig): DetectLocal {
+  const bridgeInterface = values["detectLocal.bridgeInterface"];
+  const interfaceNamePrefix = values["detectLocal.interfaceNamePrefix"];
+  switch (values.detectLocalMode) {
+    case "NodeCIDR":
+      return { mode: "NodeCIDR" };
+    case "BridgeInterface":
+      if (bridgeInterface === "") throw invalid(placeOf("detectLocal.bridgeInterface", loaded), "mode BridgeInterface needs it");
+      return { mode: "BridgeInterface", bridgeInterface };
+    case "InterfaceNamePrefix":
+      if (interfaceNamePrefix === "")
+        throw invalid(placeOf("detectLocal.interfaceNamePrefix", loaded), "mode InterfaceNamePrefix needs it");
+      return { mode: "InterfaceNamePrefix", interfaceNamePrefix };
+    default:
+      return { mode: "ClusterCIDR", clusterCIDRs: clusterCIDRs(values.clusterCIDR, placeOf("clusterCIDR", loaded)) };
+  }
+}
+
+function clusterCIDRs(text: string, place: string): readonly string[] {
+  if (text === "") return [];
+  const cidrs = text.split(",").map((part) => {
+    const cidr = cidrOf(part);
+    if (cidr === undefined) throw invalid(place, `"${part}" is not a CIDR like 10.0.0.0/8`);
+    return cidr;
+  });
+  if (cidrs.length > 2 || (cidrs.length === 2 && cidrs[0]?.family === cidrs[1]?.family)) {
+    throw invalid(place, `"${text}" must be one CIDR, or one of each family`);
+  }
+  return cidrs.map((cidr) => cidr.text);
 }

@@ -4,21 +4,17 @@ import { BackendMetrics, type ReadBackend } from "./backend-metrics.ts";
 import { registerChanges } from "./change-metrics.ts";
 import { registerComponent, type FeatureState } from "./component-metrics.ts";
 import { registerConntrack, type ReadText } from "./conntrack-metrics.ts";
-import { type FamilyMetrics } from "./family-metrics.ts";
-import { registerFlows } from "./flow-metrics.ts";
+import { FAMILY, type FamilyMetrics } from "./family-metrics.ts";
 import { registerHeard } from "./heard-metrics.ts";
 import { registerIssues } from "./issue-metrics.ts";
-import { registerLoopback, type LoopbackMetrics } from "./loopback-metrics.ts";
 import type { MetricSet } from "./metric-set.ts";
-import { registerObjects } from "./object-metrics.ts";
-import { registerOthers } from "./other-proxy-metrics.ts";
-import { registerProbes } from "./probe-metrics.ts";
 import { processMetrics } from "./process-metrics.ts";
 import { registerRestClient, type RestClientMetrics } from "./rest-client-metrics.ts";
 import { registerRows } from "./row-metrics.ts";
 import { SliMetrics } from "./sli-metrics.ts";
 import { registerSource } from "./source-metrics.ts";
 import { registerSyncs } from "./sync-metrics.ts";
+import { SYNC_BUCKETS } from "./buckets.ts";
 
 /** What the metrics of a process are made with. */
 export interface MetricsOptions {
@@ -152,4 +148,105 @@ export class Metrics implements SyncObserver {
   quarantined(event: Parameters<SyncObserver["quarantined"]>[0]): void {
     for (const part of this.#parts) part.quarantined?.(event);
   }
+}
+
+/** Register how the health server answered, and get the function that counts one answer. */
+function registerProbes(set: MetricSet): (path: "healthz" | "livez", code: number) => void {
+  const counters = {
+    healthz: set.counter("kubeproxy_proxy_healthz_total", "[ALPHA] Cumulative proxy healthz HTTP status", ["code"]),
+    livez: set.counter("kubeproxy_proxy_livez_total", "[ALPHA] Cumulative proxy livez HTTP status", ["code"]),
+  };
+  return (path, code) => counters[path].inc({ code: String(code) });
+}
+
+/** What counts other proxies. */
+interface OtherProxyMetrics extends FamilyMetrics {
+  readonly note: (family: IPFamily, count: number) => void;
+}
+
+/** Register in how many dataplanes other service proxies have rules in force. */
+function registerOthers(set: MetricSet): OtherProxyMetrics {
+  const others = set.gauge("turnout_other_proxies", "Dataplanes in which another service proxy has rules in force", FAMILY);
+  const note = (family: IPFamily, count: number): void => others.set({ ip_family: family }, count);
+  return { note, started: (family) => note(family, 0) };
+}
+
+/** Register how many conntrack flows were forgotten, and how long that took. */
+function registerFlows(set: MetricSet): FamilyMetrics {
+  const duration = set.histogram(
+    "kubeproxy_conntrack_reconciler_sync_duration_seconds",
+    "[ALPHA] ReconcileConntrackFlowsLatency latency in seconds",
+    FAMILY,
+    SYNC_BUCKETS,
+  );
+  const deleted = set.counter(
+    "kubeproxy_conntrack_reconciler_deleted_entries_total",
+    "[ALPHA] Cumulative conntrack flows deleted by conntrack reconciler",
+    FAMILY,
+  );
+  return {
+    started: (family) => deleted.inc({ ip_family: family }, 0),
+    flowsForgotten: ({ family, count, durationMs }) => {
+      duration.observe({ ip_family: family }, durationMs / 1000);
+      deleted.inc({ ip_family: family }, count);
+    },
+  };
+}
+
+/** Register how many kernel objects are in force, were written and removed, and what the host refuses. */
+function registerObjects(set: MetricSet): FamilyMetrics {
+  const objects = set.gauge("turnout_objects", "Kernel objects in force", FAMILY);
+  const put = set.counter("turnout_objects_put_total", "Kernel objects written", FAMILY);
+  const removed = set.counter("turnout_objects_removed_total", "Kernel objects removed", FAMILY);
+  const repaired = set.counter("turnout_objects_repaired_total", "Kernel objects that others had changed, found by comparing", FAMILY);
+  const quarantined = set.gauge("turnout_quarantined_rows", "Service ports that the host refuses, wholly or in part", FAMILY);
+  const failed = set.gauge("turnout_failed_objects", "Kernel objects that the host refuses by themselves", FAMILY);
+  return {
+    started: (family) => {
+      const labels = { ip_family: family };
+      for (const counter of [put, removed, repaired]) counter.inc(labels, 0);
+      for (const gauge of [quarantined, failed]) gauge.set(labels, 0);
+    },
+    synced: (event) => {
+      const labels = { ip_family: event.family };
+      objects.set(labels, event.objects);
+      put.inc(labels, event.put);
+      removed.inc(labels, event.removed);
+      repaired.inc(labels, event.drifted);
+    },
+    quarantined: (event) => {
+      quarantined.set({ ip_family: event.family }, event.rows.length);
+      failed.set({ ip_family: event.family }, event.objects.length);
+    },
+  };
+}
+
+/** What counts the node ports that this process answers on loopback. */
+interface LoopbackMetrics {
+  readonly listeners: (family: IPFamily, count: number) => void;
+  readonly failed: (family: IPFamily) => void;
+}
+
+/**
+ * Register kube-proxy's metrics of node ports on loopback; here they are of every backend.
+ * @source kube-proxy pkg/proxy/metrics/metrics.go LocalhostNodePortListeners
+ */
+function registerLoopback(set: MetricSet): LoopbackMetrics {
+  const listeners = set.gauge(
+    "kubeproxy_nftables_localhost_nodeport_listeners",
+    "[ALPHA] Number of active localhost NodePort listeners of this process.",
+    FAMILY,
+  );
+  const failures = set.counter(
+    "kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total",
+    "[ALPHA] Number of localhost NodePort listener creation failures.",
+    FAMILY,
+  );
+  return {
+    listeners: (family, count) => {
+      listeners.set({ ip_family: family }, count);
+      failures.inc({ ip_family: family }, 0);
+    },
+    failed: (family) => failures.inc({ ip_family: family }),
+  };
 }

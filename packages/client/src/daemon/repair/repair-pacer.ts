@@ -1,8 +1,28 @@
 import type { Clock, Drift, IPFamily, LeftObjects, Log, SyncedEvent } from "@turnout/core";
-import { ConflictLog } from "./conflict-log.ts";
-import type { ConflictLogOptions } from "./conflict-log.ts";
+import { ConflictLog, type ConflictLogOptions } from "./conflict-log.ts";
 import { afterRepair, freshBudget, repairWaitMs, type RepairBudget } from "./repair-budget.ts";
-import { SuspectedChange } from "./suspected-change.ts";
+
+/** Who is suspected of having changed what is ours, and how much of it. */
+class SuspectedChange {
+  /** Who did what first, for people. */
+  readonly what: string;
+  #left: LeftObjects[] | undefined = [];
+
+  constructor(what: string) {
+    this.what = what;
+  }
+
+  /** What was done, one thing after another; undefined: it may be anything. */
+  get left(): readonly LeftObjects[] | undefined {
+    return this.#left;
+  }
+
+  /** Somebody left so much of our objects; undefined: nobody knows. */
+  add(left: LeftObjects | undefined): void {
+    if (left === undefined) this.#left = undefined;
+    else if (left === "nothing" || "covers" in left || left.size > 0) this.#left?.push(left);
+  }
+}
 
 /** What a repair pacer works with. */
 export interface RepairPacerOptions {
