@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import type { ExecResult } from "@turnout/core";
 import { createExec } from "@turnout/host";
+import { heard } from "@turnout/host/testing/iptables";
 
 function ip(...args: readonly string[]): void {
   const { status, stderr } = spawnSync("ip", args, { encoding: "utf8" });
@@ -32,7 +33,7 @@ export class RealTools {
     const empty = ["mangle", "nat", "filter"].map((table) => `*${table}\nCOMMIT\n`).join("");
     for (const input of [empty, saved]) {
       const answer = said(await this.run(`${tool}-restore`, input));
-      if (answer !== "0 ") throw new Error(`${tool} can't begin like the fake: ${answer}`);
+      if (answer !== "0") throw new Error(`${tool} can't begin like the fake: ${answer}`);
     }
   }
 
@@ -71,11 +72,10 @@ export function savedDifference(real: string, fake: string): unknown {
 /**
  * What a program said that both must say.
  *
- * Edges: whether there are tables of the other variant is left out, and which built-in chains nft has made in the kernel by then, which a
- * jump to one shows.
+ * Edges: which built-in chains nft has made in the kernel by then, which a jump to one shows, is left out.
  */
 export function said({ code, stderr }: ExecResult): string {
   // A child that ends before it has read its input is none of a tool's complaints.
   const text = withoutComments(stderr).replace(/^\(stdin: .*\n/, "");
-  return `${code} ${text.replaceAll(/\s+/g, " ").replaceAll("Operation not supported", "No such file or directory")}`;
+  return heard({ code, stderr: text.replaceAll("Operation not supported", "No such file or directory") });
 }

@@ -5,6 +5,7 @@ import { systemClock } from "@turnout/core/process";
 import { createRandom, pickOne } from "@turnout/core/testing";
 import { FaultSwitches } from "@turnout/conformance";
 import { createExec } from "../exec/exec.ts";
+import { ipsetError, refusedLine } from "../ipset/errors.ts";
 import { IpsetTool } from "../ipset/tool.ts";
 import { createNetlink } from "../netlink/netlink.ts";
 import { FakeIpset } from "../testing/ipset/fake-ipset.ts";
@@ -28,10 +29,11 @@ function real(args: string, input: string = ""): Said {
   return { code: status, stdout, stderr };
 }
 
-/** What both must say: hashes have no order, and sizes and seeds are the kernel's. */
+/** What both must say: of a complaint what Turnout reads; hashes have no order, and sizes and seeds are the kernel's. */
 function comparable({ code, stdout, stderr }: Said): string {
   const lines = stdout.replaceAll(/ hashsize \d+| bucketsize \d+| initval \S+/g, "").split("\n");
-  return [`${code}`, stderr, ...lines.toSorted()].join("\n").trim();
+  const { number, isAfterAll } = refusedLine(stderr) ?? {};
+  return [`${code}`, `${number} ${isAfterAll} ${ipsetError(stderr, "").code}`, ...lines.toSorted()].join("\n").trim();
 }
 
 /** Give both the same and say where they differ. */

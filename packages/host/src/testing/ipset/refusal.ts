@@ -1,4 +1,4 @@
-/** What the tool or the kernel has against a command. Never leaves the fake: it is printed, as the tool prints it. */
+/** What the tool or the kernel has against a command. Never leaves the fake: it is printed, in words that mean the same as the tool's. */
 export class IpsetRefusal extends Error {
   override readonly name = "IpsetRefusal";
   /** `kernel`: told with the line, and what came before it is in force; `syntax`: the tool understands no more, and

@@ -185,11 +185,8 @@ export class FakeIptables {
   #commit(program: Program, args: readonly string[], input: string, pid: number): ToolResult {
     const { variant, family, name } = program;
     const rules = this.#rulesOf(variant, family);
-    const hasLegacyTables = this.#rulesOf("legacy", family).tables.size > 0;
     const answer = runProgram(program, args, input, {
       rules,
-      hasLegacyTables,
-      nowMs: this.#host.clock.nowMs(),
       sets: this.#host.sets ?? NO_SETS,
     });
     if (pid === OWN_PID && answer.committed.length > 0) this.#written += input.split("\n").filter((line) => line.startsWith("-")).length;

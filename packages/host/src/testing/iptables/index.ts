@@ -9,6 +9,7 @@ export { tamperWith } from "./tamper.ts";
 export type { Tampering } from "./tamper.ts";
 export { FakeIptables } from "./fake-iptables.ts";
 export type { FakeIptablesHost, FakeIptablesOptions, FollowOptions } from "./fake-iptables.ts";
+export { heard } from "./refusal.ts";
 export { MARTIAN_RULE } from "./external-rules.ts";
 export type { Hook, TableName } from "./table-names.ts";
 export type { Balance } from "../trace-packet.ts";

@@ -1,15 +1,15 @@
-/**
- * How a complaint is printed and which exit code goes with it: `usage` and `argument` are of the command line, `command` of what a line asks
- * for (no such chain, no such rule), `kernel` of the kernel when a table is handed over, `plain` is printed as it stands.
- */
-export type RefusalKind = "usage" | "argument" | "command" | "kernel" | "plain";
+import type { ExecResult } from "@turnout/core";
+import { complainedLine, iptablesError } from "../../iptables/errors.ts";
 
-/** What iptables or the kernel has against an input. Never leaves the fake: it is printed, as the tool prints it. */
+/** Exit codes of the tools: of what a line asks for (no such chain, no such rule), of its words, of a table there isn't, of what the kernel refused. */
+export const CODES = { command: 1, usage: 2, table: 3, kernel: 4 } as const;
+
+/** What iptables or the kernel has against an input. Never leaves the fake: it is printed, in words that mean the same as the tool's. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
-  readonly kind: RefusalKind;
+  readonly kind: keyof typeof CODES;
 
-  constructor(kind: RefusalKind, message: string) {
+  constructor(kind: keyof typeof CODES, message: string) {
     super(message);
     this.kind = kind;
   }
@@ -28,10 +28,15 @@ export const WORDS = {
   invalid: "Invalid argument",
   busy: "Device or resource busy",
   missing: "No such file or directory",
-  memory: "Cannot allocate memory",
 } as const;
 
-/** Refuse something on the command line; exit code 2. */
+/** Refuse something on the command line. */
 export function usage(message: string): Refusal {
   return new Refusal("usage", message);
+}
+
+/** All that Turnout reads of what a tool left: the code, the line, and what it means; of wrong words only where they are. */
+export function heard({ code, stderr }: Pick<ExecResult, "code" | "stderr">): string {
+  if (code === 0) return "0";
+  return [code, complainedLine(stderr), ...(code === CODES.usage ? [] : [iptablesError(stderr, "").code])].join(" ");
 }

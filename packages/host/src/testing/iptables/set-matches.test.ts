@@ -8,6 +8,7 @@ import { createFakeNetlink } from "../fake-netlink.ts";
 import { createFakeSysctl } from "../fake-sysctl.ts";
 import { FakeIpset } from "../ipset/fake-ipset.ts";
 import { FakeIptables } from "./fake-iptables.ts";
+import { heard } from "./refusal.ts";
 import type { Balance } from "../trace-packet.ts";
 
 const SETS = ["S hash:ip,port", "S6 hash:ip,port family inet6", "P bitmap:port range 0-65535", "T hash:ip,port,ip"];
@@ -26,14 +27,10 @@ function createFake(): FakeParts {
   return { ipset, iptables };
 }
 
-/** Code and what is saved of a rule; of a rule that is refused for its words the code. */
-function said(code: number | null, stderr: string, saved: string): string {
+/** What is heard and what is saved of a rule. */
+function said(code: number, stderr: string, saved: string): string {
   const rules = saved.split("\n").filter((line) => line.startsWith("-A INPUT") && !line.includes("FOREIGN"));
-  if (code === 2) return "2";
-  return `${code} ${stderr
-    .replaceAll(/^# Warning.*\n/gm, "")
-    .replaceAll(/\s+/g, " ")
-    .trim()} ${rules.join()}`.trim();
+  return `${heard({ code, stderr })} ${rules.join()}`.trim();
 }
 
 async function fakeSays(iptables: FakeIptables, tool: string, line: string): Promise<string> {
@@ -118,7 +115,7 @@ it.each(IPVS_LINES)("connections of IPVS: %s", async (given, expected) => {
     ["ip6tables-legacy", "fd00::1"],
   ] as const) {
     const text = await fakeSays(iptables, tool, `-m ipvs ${given.replaceAll("A", address)}`.trimEnd());
-    const taken = `0  -A INPUT -m ipvs ${expected.replaceAll("A", address)} -j ACCEPT`;
+    const taken = `0 -A INPUT -m ipvs ${expected.replaceAll("A", address)} -j ACCEPT`;
     expect(text).toBe(expected === "2" ? "2" : taken);
   }
 });
