@@ -12,7 +12,6 @@ export type { Finding, KnownProxy } from "./findings/finding.ts";
 export { bySeverity } from "./findings/finding.ts";
 export { hostSurveyFiles } from "./readings/files.ts";
 export type { SurveyFiles } from "./readings/files.ts";
-export { targetOf } from "./tables/listed-iptables.ts";
 export type { IptablesChain, IptablesTable } from "./tables/listed-iptables.ts";
 export { targetsOf } from "./tables/listed-nft.ts";
 export type { ExternalChain, NftRule } from "./tables/listed-nft.ts";

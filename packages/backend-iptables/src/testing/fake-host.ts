@@ -1,16 +1,12 @@
-import { TestClock } from "@turnout/core/testing";
-import { FAMILIES, familyOf } from "@turnout/core";
-import { FaultSwitches, STAGE_ADDRESSES } from "@turnout/conformance";
-import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
+import type { FakeHost, Packet, Trace } from "@turnout/conformance";
 import type { ExecResult } from "@turnout/core";
-import type { HostAddress, LinuxWorld } from "@turnout/host";
-import { createFakeLog, createFakeNetlink, createFakeSysctl, flowsOf, rememberFlow } from "@turnout/host/testing";
-import type { FakeNetlink, FakeSysctl } from "@turnout/host/testing";
+import type { LinuxWorld } from "@turnout/host";
+import { createFakeSysctl, LinuxFakeHost } from "@turnout/host/testing";
+import type { FakeSysctl, FollowOptions } from "@turnout/host/testing";
 import { FakeIptables, linesOf, tamperWith } from "@turnout/host/testing/iptables";
-import type { FakeIptablesOptions, FollowOptions } from "@turnout/host/testing/iptables";
+import type { FakeIptablesOptions } from "@turnout/host/testing/iptables";
 import { isOwnChain, OWNERSHIP } from "./ownership.ts";
 
-const START_MS = 1_000_000;
 const SYSCTLS: Readonly<Record<string, string>> = {
   "net.ipv4.conf.all.route_localnet": "0",
   "net.ipv4.ip_forward": "1",
@@ -40,61 +36,16 @@ export function createFakeHost(options: FakeIptablesOptions = {}): IptablesFakeH
   return new FakeIptablesHost(options);
 }
 
-class FakeIptablesHost implements IptablesFakeHost {
+class FakeIptablesHost extends LinuxFakeHost implements IptablesFakeHost {
   readonly world: LinuxWorld;
   readonly sysctl: FakeSysctl = createFakeSysctl(SYSCTLS);
-  readonly #faults = new FaultSwitches();
-  readonly #clock = new TestClock(START_MS);
-  readonly #netlink: FakeNetlink = createFakeNetlink();
-  readonly #log = createFakeLog();
   readonly #iptables: FakeIptables;
-  #local: ReadonlySet<string> = new Set();
 
   constructor(options: FakeIptablesOptions) {
-    const host = { clock: this.#clock, netlink: this.#netlink, sysctl: this.sysctl, faults: this.#faults };
-    this.#iptables = new FakeIptables(host, options);
-    this.world = { exec: this.#iptables.exec, netlink: this.#netlink, clock: this.#clock, log: this.#log };
-    this.setAddresses(STAGE_ADDRESSES);
-  }
-
-  get lines(): readonly string[] {
-    return this.#log.lines;
-  }
-
-  get flows(): readonly Flow[] {
-    return flowsOf(this.#netlink);
-  }
-
-  advance(ms: number): Promise<void> {
-    return this.#clock.advance(ms);
-  }
-
-  setAddresses(addresses: readonly HostAddress[]): void {
-    this.#local = new Set(addresses.map(({ ip }) => ip));
-    for (const family of FAMILIES) {
-      this.#netlink.setAddresses(
-        family,
-        addresses.filter(({ ip }) => familyOf(ip) === family),
-      );
-    }
-  }
-
-  trace(packet: Packet, random: () => number): Trace {
-    return this.#iptables.trace(packet, this.#following(random));
-  }
-
-  connect(packet: Packet, random: () => number): Trace {
-    const trace = this.#iptables.connect(packet, this.#following(random));
-    if (trace.is === "forward" || trace.is === "pass") rememberFlow(this.#netlink, packet, trace.endpoint);
-    return trace;
-  }
-
-  setFault(fault: Fault | undefined): void {
-    this.#faults.setFault(fault);
-  }
-
-  refuse(addresses: readonly string[]): void {
-    this.#faults.refuse(addresses);
+    super();
+    const { clock, netlink, faults, log, sysctl } = this;
+    this.#iptables = new FakeIptables({ clock, netlink, sysctl, faults }, options);
+    this.world = { exec: this.#iptables.exec, netlink, clock, log };
   }
 
   tamper(random: () => number): string | undefined {
@@ -125,7 +76,7 @@ class FakeIptablesHost implements IptablesFakeHost {
     return this.#iptables.holdLock();
   }
 
-  #following(random: () => number): FollowOptions {
-    return { isLocal: (address) => this.#local.has(address) || (address.startsWith("127.") && this.#local.has("127.0.0.1")), random };
+  protected follow(packet: Packet, options: FollowOptions, stays: boolean): Trace {
+    return this.#iptables.follow(packet, options, stays);
   }
 }

@@ -1,21 +1,16 @@
-import { TestClock } from "@turnout/core/testing";
-import { FAMILIES, familyOf, hostPort } from "@turnout/core";
-import { FaultSwitches, STAGE_ADDRESSES } from "@turnout/conformance";
-import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
+import { familyOf, hostPort } from "@turnout/core";
+import type { FakeHost, Packet, Trace } from "@turnout/conformance";
 import type { Exec } from "@turnout/core";
-import type { HostAddress } from "@turnout/host";
-import { createFakeIp, createFakeLog, createFakeNetlink, createFakeSysctl, flowsOf, rememberFlow } from "@turnout/host/testing";
-import type { FakeLinks, FakeNetlink, FakeSysctl } from "@turnout/host/testing";
+import { createFakeIp, createFakeSysctl, LinuxFakeHost } from "@turnout/host/testing";
+import type { FakeSysctl, FollowOptions } from "@turnout/host/testing";
 import { FakeIpset } from "@turnout/host/testing/ipset";
 import { FakeIptables, linesOf, tamperWith } from "@turnout/host/testing/iptables";
-import type { Balance, FakeIptablesOptions } from "@turnout/host/testing/iptables";
+import type { FakeIptablesOptions } from "@turnout/host/testing/iptables";
 import { FakeIpvs } from "@turnout/host/testing/ipvs";
 import { DEVICE } from "../names.ts";
 import type { IpvsWorld } from "../world.ts";
 import { isOwnChain, isOwnSet, OWNERSHIP } from "./ownership.ts";
 
-const START_MS = 1_000_000;
-const EXTERNAL_DEVICE = "docker0";
 const SYSCTLS: Readonly<Record<string, string>> = {
   "net.ipv4.conf.all.route_localnet": "0",
   "net.ipv4.conf.all.arp_ignore": "0",
@@ -47,86 +42,39 @@ export function createFakeHost(options: FakeIptablesOptions = {}): IpvsFakeHost 
   return new FakeIpvsHost(options);
 }
 
-class FakeIpvsHost implements IpvsFakeHost {
+class FakeIpvsHost extends LinuxFakeHost implements IpvsFakeHost {
   readonly world: IpvsWorld;
   readonly sysctl: FakeSysctl = createFakeSysctl(SYSCTLS);
   readonly ipset: FakeIpset;
   readonly ipvs: FakeIpvs;
-  readonly #faults = new FaultSwitches();
-  readonly #clock = new TestClock(START_MS);
-  readonly #netlink: FakeNetlink = createFakeNetlink();
-  readonly #log = createFakeLog();
   readonly #iptables: FakeIptables;
-  readonly #links: FakeLinks = { devices: new Map([[EXTERNAL_DEVICE, "bridge"]]), addresses: [], onChange: () => this.#reportAddresses() };
-  #addresses: readonly HostAddress[] = STAGE_ADDRESSES;
-  #boundCount = 0;
 
   constructor(options: FakeIptablesOptions) {
-    this.ipset = new FakeIpset({ faults: this.#faults, isNamed: (name) => this.#iptables.isSetNamed(name) });
-    const host = { clock: this.#clock, netlink: this.#netlink, sysctl: this.sysctl, faults: this.#faults, sets: this.ipset };
-    this.ipvs = new FakeIpvs({ clock: this.#clock, faults: this.#faults, sysctl: this.sysctl });
+    super();
+    const { clock, netlink, faults, log, sysctl } = this;
+    this.ipset = new FakeIpset({ faults, isNamed: (name) => this.#iptables.isSetNamed(name) });
+    const host = { clock, netlink, sysctl, faults, sets: this.ipset };
+    this.ipvs = new FakeIpvs({ clock, faults, sysctl });
     this.#iptables = new FakeIptables(host, options);
     this.world = {
-      exec: programs({ ip: createFakeIp(this.#links, this.#faults), ipset: this.ipset.exec }, this.#iptables.exec),
-      netlink: this.#netlink,
-      clock: this.#clock,
-      log: this.#log,
+      exec: programs({ ip: createFakeIp(this.links, faults), ipset: this.ipset.exec }, this.#iptables.exec),
+      netlink,
+      clock,
+      log,
       ipvs: this.ipvs,
       losesReusedPorts: false,
     };
-    this.#netlink.serveSets((name) => this.ipset.sets.get(name)?.entries.size);
+    netlink.serveSets((name) => this.ipset.sets.get(name)?.entries.size);
     this.ipset.run("restore", "create SOMEBODYS hash:ip family inet\nadd SOMEBODYS 192.0.2.9\n");
     const service = { family: "IPv4", protocol: "TCP", address: "192.0.2.80", port: 80 } as const;
     this.ipvs.run(
       { verb: "add-service", service: { ...service, scheduler: "rr", flags: 0, timeoutSeconds: 0, clientPrefixLength: 32 } },
       { verb: "add-server", service, server: { address: "192.0.2.81", port: 80, weight: 1 } },
     );
-    this.#reportAddresses();
-  }
-
-  get lines(): readonly string[] {
-    return this.#log.lines;
-  }
-
-  get flows(): readonly Flow[] {
-    return flowsOf(this.#netlink);
-  }
-
-  advance(ms: number): Promise<void> {
-    return this.#clock.advance(ms);
-  }
-
-  setAddresses(addresses: readonly HostAddress[]): void {
-    this.#addresses = addresses;
-    this.#reportAddresses();
-  }
-
-  trace(packet: Packet, random: () => number): Trace {
-    return this.#iptables.trace(
-      packet,
-      this.#following(random, (ends) => this.ipvs.trace(ends, random)),
-    );
-  }
-
-  connect(packet: Packet, random: () => number): Trace {
-    const trace = this.#iptables.connect(
-      packet,
-      this.#following(random, (ends) => this.ipvs.connect(ends, random)),
-    );
-    if (trace.is === "forward" || trace.is === "pass") rememberFlow(this.#netlink, packet, trace.endpoint);
-    return trace;
   }
 
   counted(): number {
     return this.ipvs.connected;
-  }
-
-  setFault(fault: Fault | undefined): void {
-    this.#faults.setFault(fault);
-  }
-
-  refuse(addresses: readonly string[]): void {
-    this.#faults.refuse(addresses);
   }
 
   tamper(random: () => number): string | undefined {
@@ -134,7 +82,7 @@ class FakeIpvsHost implements IpvsFakeHost {
       () => this.#tamperWithRules(random),
       () => this.#tamperWithSets(random),
       () => this.#tamperWithServers(random),
-      () => this.#tamperWithAddresses(random),
+      () => this.takeAddress(random),
     ];
     const first = Math.floor(random() * acts.length);
     for (let tries = 0; tries < acts.length; tries++) {
@@ -149,12 +97,12 @@ class FakeIpvsHost implements IpvsFakeHost {
       ...this.#iptables.ruleSets.flatMap((rules) => linesOf(rules, "own", OWNERSHIP)),
       ...this.#setLines(isOwnSet),
       ...this.#serverLines((address) => this.#isOwnServer(address)),
-      ...this.#links.addresses.map(({ ip, link }) => `${familyOf(ip)} address ${ip} on ${link}`).toSorted(),
+      ...this.links.addresses.map(({ ip, link }) => `${familyOf(ip)} address ${ip} on ${link}`).toSorted(),
     ];
   }
 
   written(): number {
-    return this.#iptables.written + this.ipset.written + this.ipvs.written + this.#boundCount;
+    return this.#iptables.written + this.ipset.written + this.ipvs.written + this.reported;
   }
 
   external(): readonly string[] {
@@ -162,7 +110,7 @@ class FakeIpvsHost implements IpvsFakeHost {
       ...this.#iptables.ruleSets.flatMap((rules) => linesOf(rules, "foreign", OWNERSHIP)),
       ...this.#setLines((name) => !isOwnSet(name)),
       ...this.#serverLines((address) => !this.#isOwnServer(address)),
-      ...[...this.#links.devices].filter(([name]) => name !== DEVICE).map(([name, kind]) => `${kind} ${name}`),
+      ...[...this.links.devices].filter(([name]) => name !== DEVICE).map(([name, kind]) => `${kind} ${name}`),
     ];
   }
 
@@ -242,27 +190,11 @@ class FakeIpvsHost implements IpvsFakeHost {
     return `ipvsadm: added a server to ${name}`;
   }
 
-  #tamperWithAddresses(random: () => number): string | undefined {
-    const { addresses } = this.#links;
-    const [gone] = addresses.splice(Math.floor(random() * addresses.length), 1);
-    if (gone === undefined) return undefined;
-    this.#reportAddresses();
-    return `took ${gone.ip} off ${gone.link}`;
-  }
-
-  #following(random: () => number, balance: Balance): Parameters<FakeIptables["trace"]>[1] {
-    const local = new Set([...this.#addresses, ...this.#links.addresses].map(({ ip }) => ip));
-    return { isLocal: (address) => local.has(address) || (address.startsWith("127.") && local.has("127.0.0.1")), random, balance };
-  }
-
-  #reportAddresses(): void {
-    this.#boundCount++;
-    for (const family of FAMILIES) {
-      this.#netlink.setAddresses(
-        family,
-        [...this.#addresses, ...this.#links.addresses].filter(({ ip }) => familyOf(ip) === family),
-      );
-    }
+  protected follow(packet: Packet, options: FollowOptions, stays: boolean): Trace {
+    const { random } = options;
+    return this.#iptables.follow(packet, options, stays, (ends) =>
+      stays ? this.ipvs.connect(ends, random) : this.ipvs.trace(ends, random),
+    );
   }
 }
 

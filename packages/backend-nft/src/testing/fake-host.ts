@@ -1,20 +1,16 @@
-import { TestClock } from "@turnout/core/testing";
-import { FAMILIES, familyOf, invariant } from "@turnout/core";
-import { FaultSwitches, STAGE_ADDRESSES } from "@turnout/conformance";
-import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
-import type { HostAddress, LinuxWorld } from "@turnout/host";
+import { invariant } from "@turnout/core";
+import type { FakeHost, Packet, Trace } from "@turnout/conformance";
+import type { LinuxWorld } from "@turnout/host";
+import { LinuxFakeHost } from "@turnout/host/testing";
+import type { FollowOptions } from "@turnout/host/testing";
+import { FakeNft } from "@turnout/host/testing/nft";
 import { nftStatementText } from "@turnout/host/nft-statement";
 import type { NftStatement } from "@turnout/host/nft-statement";
-import { createFakeLog, createFakeNetlink, flowsOf, rememberFlow } from "@turnout/host/testing";
-import type { FakeNetlink } from "@turnout/host/testing";
-import { FakeNft } from "@turnout/host/testing/nft";
-import type { NftResult, FollowOptions } from "@turnout/host/testing/nft";
+import type { NftResult } from "@turnout/host/testing/nft";
 import { TABLE } from "../names.ts";
 import { EXTERNAL_RULESET } from "./external-ruleset.ts";
 import { linesOf } from "./inventory.ts";
 import { tamperWith } from "./tamper.ts";
-
-const START_MS = 1_000_000;
 
 /** The nft backend's host in memory, with more to look at than the kit needs. */
 export interface NftFakeHost extends FakeHost {
@@ -39,59 +35,16 @@ export function createFakeHost(): NftFakeHost {
   return new FakeNftHost();
 }
 
-class FakeNftHost implements NftFakeHost {
+class FakeNftHost extends LinuxFakeHost implements NftFakeHost {
   readonly world: LinuxWorld;
-  readonly #faults = new FaultSwitches();
-  readonly #clock = new TestClock(START_MS);
-  readonly #netlink: FakeNetlink = createFakeNetlink();
-  readonly #log = createFakeLog();
-  readonly #nft = new FakeNft({ clock: this.#clock, netlink: this.#netlink, faults: this.#faults });
-  #local: ReadonlySet<string> = new Set();
+  readonly #nft: FakeNft;
 
   constructor() {
-    this.world = { exec: this.#nft.exec, netlink: this.#netlink, clock: this.#clock, log: this.#log };
-    this.setAddresses(STAGE_ADDRESSES);
+    super();
+    const { clock, netlink, faults, log } = this;
+    this.#nft = new FakeNft({ clock, netlink, faults });
+    this.world = { exec: this.#nft.exec, netlink, clock, log };
     this.nft(...EXTERNAL_RULESET);
-  }
-
-  get lines(): readonly string[] {
-    return this.#log.lines;
-  }
-
-  get flows(): readonly Flow[] {
-    return flowsOf(this.#netlink);
-  }
-
-  advance(ms: number): Promise<void> {
-    return this.#clock.advance(ms);
-  }
-
-  setAddresses(addresses: readonly HostAddress[]): void {
-    this.#local = new Set(addresses.map(({ ip }) => ip));
-    for (const family of FAMILIES) {
-      this.#netlink.setAddresses(
-        family,
-        addresses.filter(({ ip }) => familyOf(ip) === family),
-      );
-    }
-  }
-
-  trace(packet: Packet, random: () => number): Trace {
-    return this.#nft.trace(packet, this.#following(random));
-  }
-
-  connect(packet: Packet, random: () => number): Trace {
-    const trace = this.#nft.connect(packet, this.#following(random));
-    if (trace.is === "forward" || trace.is === "pass") rememberFlow(this.#netlink, packet, trace.endpoint);
-    return trace;
-  }
-
-  setFault(fault: Fault | undefined): void {
-    this.#faults.setFault(fault);
-  }
-
-  refuse(addresses: readonly string[]): void {
-    this.#faults.refuse(addresses);
   }
 
   tamper(random: () => number): string | undefined {
@@ -126,7 +79,7 @@ class FakeNftHost implements NftFakeHost {
     return this.#nft.list();
   }
 
-  #following(random: () => number): FollowOptions {
-    return { isLocal: (address) => this.#local.has(address) || (address.startsWith("127.") && this.#local.has("127.0.0.1")), random };
+  protected follow(packet: Packet, options: FollowOptions, stays: boolean): Trace {
+    return this.#nft.follow(packet, options, stays);
   }
 }

@@ -1,18 +1,13 @@
-import { TestClock } from "@turnout/core/testing";
-import { FAMILIES, familyOf } from "@turnout/core";
-import type { FakeHost, Fault, Flow, Packet, Trace } from "@turnout/conformance";
-import type { HostAddress } from "@turnout/host";
-import { FaultSwitches, STAGE_ADDRESSES } from "@turnout/conformance";
-import { createFakeIp, createFakeLog, createFakeNetlink } from "@turnout/host/testing";
-import type { FakeLinks } from "@turnout/host/testing";
+import { familyOf } from "@turnout/core";
+import type { FakeHost, Flow, Packet, Trace } from "@turnout/conformance";
+import { createFakeIp, LinuxFakeHost } from "@turnout/host/testing";
+import type { FollowOptions } from "@turnout/host/testing";
 import { OWN_DEVICE } from "../objects.ts";
 import type { UserspaceWorld } from "../world.ts";
 import { FakeSockets, type Flow as UdpFlow } from "./fake-sockets.ts";
 
-const START_MS = 1_000_000;
 const FIRST_PORT = 20_000;
 const PORTS = 40_000;
-const EXTERNAL_DEVICE = "docker0";
 
 /** The userspace backend's host in memory, with more to look at than the kit needs. */
 export interface UserspaceFakeHost extends FakeHost {
@@ -33,88 +28,54 @@ export function createFakeHost(): UserspaceFakeHost {
   return new FakeUserspaceHost();
 }
 
-class FakeUserspaceHost implements UserspaceFakeHost {
+class FakeUserspaceHost extends LinuxFakeHost implements UserspaceFakeHost {
   readonly world: UserspaceWorld;
   readonly sockets: FakeSockets;
-  readonly #log = createFakeLog();
-  readonly #faults = new FaultSwitches();
-  readonly #clock = new TestClock(START_MS);
-  readonly #netlink = createFakeNetlink();
-  readonly #links: FakeLinks = { devices: new Map([[EXTERNAL_DEVICE, "bridge"]]), addresses: [], onChange: () => this.#reportAddresses() };
-  #addresses: readonly HostAddress[] = STAGE_ADDRESSES;
   #kept: { readonly flow: Flow; readonly udp: UdpFlow }[] = [];
   #random: () => number = () => 0;
   #port = 0;
 
   constructor() {
+    super();
+    const { clock, netlink, faults, log } = this;
     this.sockets = new FakeSockets(
       (ip) => this.#isLocal(ip),
       (ip) => {
-        const fault = this.#faults.next([ip]);
+        const fault = faults.next([ip]);
         // One socket is opened or it isn't.
         return fault === "during" ? "before" : fault;
       },
     );
     this.world = {
-      exec: createFakeIp(this.#links, this.#faults),
-      netlink: this.#netlink,
-      clock: this.#clock,
-      log: this.#log,
+      exec: createFakeIp(this.links, faults),
+      netlink,
+      clock,
+      log,
       sockets: this.sockets,
       random: () => this.#random(),
       canOwnAddresses: () => Promise.resolve(true),
     };
-    this.#reportAddresses();
   }
 
-  get lines(): readonly string[] {
-    return this.#log.lines;
-  }
-
-  get flows(): readonly Flow[] {
+  override get flows(): readonly Flow[] {
     return this.#kept.filter(({ udp }) => this.sockets.has(udp) && !udp.isParted).map(({ flow }) => flow);
   }
 
-  advance(ms: number): Promise<void> {
-    return this.#clock.advance(ms);
-  }
-
-  setAddresses(addresses: readonly HostAddress[]): void {
-    this.#addresses = addresses;
-    this.#reportAddresses();
-  }
-
-  trace(packet: Packet, random: () => number): Trace {
-    return this.#send(packet, random, false);
-  }
-
-  connect(packet: Packet, random: () => number): Trace {
-    return this.#send(packet, random, true);
-  }
-
-  setFault(fault: Fault | undefined): void {
-    this.#faults.setFault(fault);
-  }
-
-  refuse(addresses: readonly string[]): void {
-    this.#faults.refuse(addresses);
-  }
-
   tamper(random: () => number): string | undefined {
-    const { addresses } = this.#links;
-    const [gone] = addresses.splice(Math.floor(random() * addresses.length), 1);
-    if (gone === undefined) return undefined;
-    this.#reportAddresses();
-    return `took ${gone.ip} off ${gone.link}`;
+    return this.takeAddress(random);
   }
 
   own(): readonly string[] {
-    return [...this.#links.addresses.map(({ ip, link }) => `${familyOf(ip)} address ${ip} on ${link}`).toSorted(), ...this.sockets.open];
+    return [...this.links.addresses.map(({ ip, link }) => `${familyOf(ip)} address ${ip} on ${link}`).toSorted(), ...this.sockets.open];
   }
 
   external(): readonly string[] {
-    const devices = [...this.#links.devices].filter(([name]) => name !== OWN_DEVICE).map(([name, kind]) => `${kind} ${name}`);
-    return [...devices, ...this.#addresses.map(({ ip, link }) => `${ip} on ${link}`)];
+    const devices = [...this.links.devices].filter(([name]) => name !== OWN_DEVICE).map(([name, kind]) => `${kind} ${name}`);
+    return [...devices, ...this.addresses.filter((one) => !this.links.addresses.includes(one)).map(({ ip, link }) => `${ip} on ${link}`)];
+  }
+
+  protected follow(packet: Packet, { random }: FollowOptions, stays: boolean): Trace {
+    return this.#send(packet, random, stays);
   }
 
   #send(packet: Packet, random: () => number, isKept: boolean): Trace {
@@ -151,15 +112,6 @@ class FakeUserspaceHost implements UserspaceFakeHost {
   }
 
   #isLocal(ip: string): boolean {
-    return ip.startsWith("127.") || [...this.#addresses, ...this.#links.addresses].some((one) => one.ip === ip);
-  }
-
-  #reportAddresses(): void {
-    const all = [...this.#addresses, ...this.#links.addresses];
-    for (const family of FAMILIES)
-      this.#netlink.setAddresses(
-        family,
-        all.filter(({ ip }) => familyOf(ip) === family),
-      );
+    return ip.startsWith("127.") || this.addresses.some((one) => one.ip === ip);
   }
 }

@@ -1,8 +1,9 @@
 import { FAMILIES } from "@turnout/core";
 import type { Exec, IPFamily } from "@turnout/core";
 import type { NftChain } from "@turnout/host";
-import { iptablesName } from "@turnout/host/iptables";
-import type { IptablesProgram, IptablesVariant } from "@turnout/host/iptables";
+import { iptablesName, readListing } from "@turnout/host/iptables";
+import type { IptablesProgram, IptablesVariant, ListedChain } from "@turnout/host/iptables";
+import { jumpOf } from "@turnout/host/iptables/text";
 import { isIptablesTable } from "./listed-nft.ts";
 
 /** Chains of one table that are kept with their rules, at most. */
@@ -18,12 +19,8 @@ const SERVICES = /^KUBE-(?:SERVICES|EXTERNAL-SERVICES|NODEPORTS|NODE-PORT|LOAD-B
 const OF_ONE_SERVICE = /^KUBE-(?:SVC|SVL|EXT|FW|SEP|XLB)-[A-Z0-9]{16}$/;
 
 /** One chain of iptables. */
-export interface IptablesChain {
+export interface IptablesChain extends ListedChain {
   readonly name: string;
-  /** What becomes of packets that no rule decides; undefined: other chains call it. */
-  readonly policy: "ACCEPT" | "DROP" | undefined;
-  /** As `iptables -S` prints them, without `-A CHAIN`. */
-  readonly rules: readonly string[];
   /** It has more rules than are listed here. */
   readonly isCut: boolean;
 }
@@ -42,46 +39,12 @@ export interface IptablesTable {
   readonly chains: readonly IptablesChain[];
 }
 
-/** What `iptables-save` printed, or `iptables -S`, by chain. */
-type Rules = ReadonlyMap<string, { readonly policy: string; readonly rules: readonly string[] }>;
-
-/** Take what `iptables-save` printed apart, table by table. Pure. */
-export function readTables(text: string): ReadonlyMap<string, Rules> {
-  const tables = new Map<string, Map<string, { policy: string; rules: string[] }>>();
-  let table = new Map<string, { policy: string; rules: string[] }>();
-  for (const line of text.split("\n")) {
-    if (line.startsWith("*")) tables.set(line.slice(1), (table = new Map<string, { policy: string; rules: string[] }>()));
-    else if (line.startsWith(":")) {
-      const [name = "", policy = "-"] = line.slice(1).split(" ");
-      table.set(name, { policy, rules: [] });
-    } else if (line.startsWith("-A ")) {
-      const end = line.indexOf(" ", 3);
-      const name = line.slice(3, end < 0 ? undefined : end);
-      const chain = table.get(name);
-      if (chain !== undefined && !SERVICES.test(name)) chain.rules.push(end < 0 ? "" : line.slice(end + 1));
-    }
-  }
-  return tables;
-}
-
-/** Take what `iptables -S CHAIN` printed apart. Pure. */
-export function readChain(text: string): { readonly policy: string; readonly rules: readonly string[] } {
-  const lines = text.split("\n");
-  const policy = lines.flatMap((line) => /^-P \S+ (\S+)/.exec(line)?.[1] ?? [])[0] ?? "-";
-  return { policy, rules: lines.flatMap((line) => /^-A \S+ ?(.*)$/.exec(line)?.[1] ?? []) };
-}
-
-/** Name the chain that a rule jumps or goes to; targets that are no chains are among these names. Pure. */
-export function targetOf(rule: string): string | undefined {
-  return /(?:^| )(?:-j|-g) (\S+)/.exec(rule.replaceAll(/"(?:[^"\\]|\\.)*"/g, '""'))?.[1];
-}
-
 /** Keep of a table the built-in chains and what they call. */
 async function tableOf(
   about: Pick<IptablesTable, "variant" | "family" | "table">,
   chainNames: readonly string[],
   builtIn: readonly string[],
-  read: (chain: string) => Promise<{ readonly policy: string; readonly rules: readonly string[] } | undefined>,
+  read: (chain: string) => Promise<ListedChain | undefined>,
 ): Promise<IptablesTable> {
   const known = new Set(chainNames);
   const chains = new Map<string, IptablesChain>();
@@ -92,10 +55,9 @@ async function tableOf(
     const found = await read(name);
     if (found === undefined) continue;
     const rules = found.rules.slice(0, RULES_MAX);
-    const policy = found.policy === "DROP" ? "DROP" : found.policy === "ACCEPT" ? "ACCEPT" : undefined;
-    chains.set(name, { name, policy, rules, isCut: rules.length < found.rules.length });
+    chains.set(name, { name, policy: found.policy, rules, isCut: rules.length < found.rules.length });
     for (const rule of rules) {
-      const target = targetOf(rule);
+      const target = jumpOf(rule);
       if (target !== undefined && known.has(target)) next.push(target);
     }
   }
@@ -127,10 +89,12 @@ export async function listLegacyTables({ programs, exec, read, signal }: Iptable
     if (((await read(LEGACY_NAMES[family])) ?? "").trim() === "") continue;
     const { code, stdout } = await exec.run(iptablesName(family, program, "-save"), [], { signal, timeoutMs: 20_000 });
     if (code !== 0) continue;
-    for (const [table, rules] of readTables(stdout)) {
-      const builtIn = [...rules].filter(([, { policy }]) => policy !== "-").map(([name]) => name);
-      const readRules = (chain: string): Promise<ReturnType<typeof readChain> | undefined> => Promise.resolve(rules.get(chain));
-      tables.push(await tableOf({ variant: "legacy", family, table }, [...rules.keys()], builtIn, readRules));
+    for (const text of stdout.split(/^\*/m).slice(1)) {
+      const [table = ""] = text.split("\n", 1);
+      const listed = readListing(text, (chain) => !SERVICES.test(chain));
+      const builtIn = [...listed].filter(([, { policy }]) => policy !== undefined).map(([name]) => name);
+      const readRules = (chain: string): Promise<ListedChain | undefined> => Promise.resolve(listed.get(chain));
+      tables.push(await tableOf({ variant: "legacy", family, table }, [...listed.keys()], builtIn, readRules));
     }
   }
   return tables;
@@ -151,9 +115,9 @@ export async function listNftTables(
     const file = iptablesName(family, program, "");
     const builtIn = all.filter(({ base }) => base !== undefined).map(({ name }) => name);
     const names = all.map(({ name }) => name);
-    const read = async (chain: string): Promise<ReturnType<typeof readChain> | undefined> => {
+    const read = async (chain: string): Promise<ListedChain | undefined> => {
       const { code, stdout } = await exec.run(file, ["-t", table, "-S", chain], { signal, timeoutMs: 20_000 });
-      return code === 0 ? readChain(stdout) : undefined;
+      return code === 0 ? readListing(stdout).get(chain) : undefined;
     };
     tables.push(await tableOf({ variant: "nft", family, table }, names, builtIn, read));
   }

@@ -1,40 +1,34 @@
 import { describe, expect, it } from "vitest";
-import { readChain, readTables, targetOf } from "./listed-iptables.ts";
+import { readListing } from "@turnout/host/iptables";
+import { jumpOf } from "@turnout/host/iptables/text";
 import { readRules, targetsOf } from "./listed-nft.ts";
 import { virtualServersIn } from "../readings/survey.ts";
 
 describe("what the tools print", () => {
-  it("iptables-save, table by table, without the rules of a service proxy's own chains", () => {
+  it("iptables-save of a table, without the rules of a service proxy's own chains", () => {
     const text = `# Generated
 *nat
 :PREROUTING ACCEPT [0:0]
 :KUBE-SERVICES - [0:0]
-:KUBE-SEP-AAAAAAAAAAAAAAAA - [0:0]
--A PREROUTING -j KUBE-SERVICES
--A KUBE-SERVICES -d 10.96.0.1/32 -j KUBE-SEP-AAAAAAAAAAAAAAAA
--A KUBE-SEP-AAAAAAAAAAAAAAAA -j DNAT --to-destination 10.0.0.1:80
-COMMIT
-*filter
 :FORWARD DROP [3:180]
--A FORWARD
+-A PREROUTING -j KUBE-SERVICES
+[1:60] -A FORWARD
+-A KUBE-SERVICES -d 10.96.0.1/32 -j KUBE-SEP-AAAAAAAAAAAAAAAA
 COMMIT
 `;
-    expect(Object.fromEntries(Array.from(readTables(text), ([table, chains]) => [table, Object.fromEntries(chains)]))).toEqual({
-      nat: {
-        PREROUTING: { policy: "ACCEPT", rules: ["-j KUBE-SERVICES"] },
-        "KUBE-SERVICES": { policy: "-", rules: [] },
-        "KUBE-SEP-AAAAAAAAAAAAAAAA": { policy: "-", rules: [] },
-      },
-      filter: { FORWARD: { policy: "DROP", rules: [""] } },
+    expect(Object.fromEntries(readListing(text, (chain) => chain !== "KUBE-SERVICES"))).toEqual({
+      PREROUTING: { policy: "ACCEPT", rules: ["-j KUBE-SERVICES"] },
+      "KUBE-SERVICES": { policy: undefined, rules: [] },
+      FORWARD: { policy: "DROP", rules: [""] },
     });
   });
 
-  it("iptables -S of a chain", () => {
-    expect(readChain("-P FORWARD DROP\n-A FORWARD -j DOCKER-USER\n-A FORWARD\n")).toEqual({
-      policy: "DROP",
-      rules: ["-j DOCKER-USER", ""],
+  it("iptables -S of chains", () => {
+    const text = "-P FORWARD DROP\n-A FORWARD -j DOCKER-USER\n-A FORWARD\n-N DOCKER-USER\n";
+    expect(Object.fromEntries(readListing(text))).toEqual({
+      FORWARD: { policy: "DROP", rules: ["-j DOCKER-USER", ""] },
+      "DOCKER-USER": { policy: undefined, rules: [] },
     });
-    expect(readChain("-N DOCKER-USER\n")).toEqual({ policy: "-", rules: [] });
   });
 
   it.each([
@@ -43,7 +37,7 @@ COMMIT
     ['-m comment --comment "a -j b" -j MINE', "MINE"],
     ["-p tcp", undefined],
   ])("a rule of iptables leads on: %s", (rule, target) => {
-    expect(targetOf(rule)).toBe(target);
+    expect(jumpOf(rule)).toBe(target);
   });
 
   it("nft -j list table", () => {

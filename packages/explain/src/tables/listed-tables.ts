@@ -1,6 +1,6 @@
 import type { IptablesTable } from "./listed-iptables.ts";
 import type { ExternalChain as ListedChain } from "./listed-nft.ts";
-import { readIptablesTable } from "@turnout/host/iptables";
+import { iptablesTable } from "@turnout/host/iptables";
 import { readNftTable } from "@turnout/host/nft";
 import type { ExternalRule, ExternalTable } from "@turnout/host/rules";
 
@@ -24,11 +24,8 @@ export function tableOfNft(family: string, name: string, chains: readonly Listed
 /** Read the rules of one table of iptables that were listed chain by chain. Pure. */
 export function tableOfIptables({ variant, family, table, chains }: IptablesTable): ExternalTable {
   const plain = family === "IPv4" ? "iptables" : "ip6tables";
-  const lines = chains.flatMap(({ name, policy, rules }) => [
-    policy === undefined ? `-N ${name}` : `-P ${name} ${policy}`,
-    ...rules.map((rule) => `-A ${name} ${rule}`),
-  ]);
-  return withCuts(readIptablesTable(variant === "nft" ? plain : `${plain}-legacy`, table, lines.join("\n")), chains);
+  const listed = new Map(chains.map((chain) => [chain.name, chain]));
+  return withCuts(iptablesTable(variant === "nft" ? plain : `${plain}-legacy`, table, listed), chains);
 }
 
 function withCuts(table: ExternalTable, listed: readonly { readonly name: string; readonly isCut: boolean }[]): ExternalTable {

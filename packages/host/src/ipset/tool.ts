@@ -24,7 +24,7 @@ const OF_ALL = /^(?:Cannot open session|Kernel error received: Operation not per
 const OF_TOOL = /^(?:Syntax error|The set with the given name does not exist)/;
 
 /** A line that `ipset restore` stopped at; none after it was carried out. */
-interface RefusedLine {
+export interface RefusedLine {
   /** From 1. */
   readonly number: number;
   readonly said: string;
@@ -36,13 +36,13 @@ interface RefusedLine {
 }
 
 /** Read which line `ipset restore` stopped at; undefined when it didn't say, or when the fault is no line's. */
-function refusedLine(stderr: string): RefusedLine | undefined {
+export function refusedLine(stderr: string): RefusedLine | undefined {
   const [, number, said = ""] = /^ipset v[\d.]+: Error in line (\d+): (.*)/m.exec(stderr) ?? [];
   return number === undefined || OF_ALL.test(said) ? undefined : { number: Number(number), said, isAfterAll: !OF_TOOL.test(said) };
 }
 
 /** Turn what ipset printed into an error. */
-function ipsetError(stderr: string, doing: string, line?: string): ProxyError {
+export function ipsetError(stderr: string, doing: string, line?: string): ProxyError {
   const said = stderr
     .split("\n")
     .map((text) => text.replace(/^ipset v[\d.]+: /, "").trim())

@@ -17,5 +17,6 @@ export type { InstalledIptables, IptablesChoice, IptablesProgram, IptablesVarian
 export { unseenVariants } from "./unseen.ts";
 export type { KernelTables } from "./unseen.ts";
 export { listChains } from "./chain-listing.ts";
-export { readIptablesTable } from "./rules/listed-rules.ts";
+export { iptablesTable, readIptablesTable, readListing } from "./rules/listed-rules.ts";
+export type { ListedChain } from "./rules/listed-rules.ts";
 export { mayBeChain } from "./rules/targets.ts";

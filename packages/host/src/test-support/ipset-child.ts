@@ -5,8 +5,8 @@ import { systemClock } from "@turnout/core/process";
 import { createRandom, pickOne } from "@turnout/core/testing";
 import { FaultSwitches } from "@turnout/conformance";
 import { createExec } from "../exec/exec.ts";
-import { ipsetError, refusedLine } from "../ipset/errors.ts";
-import { IpsetTool } from "../ipset/tool.ts";
+
+import { IpsetTool, ipsetError, refusedLine } from "../ipset/tool.ts";
 import { createNetlink } from "../netlink/netlink.ts";
 import { FakeIpset } from "../testing/ipset/fake-ipset.ts";
 import { ONE_BY_ONE, randomInput } from "./ipset-inputs.ts";

@@ -13,6 +13,8 @@ export { createFakeLog } from "./fake-log.ts";
 export type { FakeLog } from "./fake-log.ts";
 export { createFakeNetlink } from "./fake-netlink.ts";
 export type { FakeFlow, FakeNetlink, FakeNetlinkState, FakeNftTables } from "./fake-netlink.ts";
+export { LinuxFakeHost } from "./linux-fake-host.ts";
+export type { FollowOptions } from "./linux-fake-host.ts";
 export { nftTableIn } from "./nft-table-in.ts";
 export { createFakeSysctl } from "./fake-sysctl.ts";
 export type { FakeSysctl } from "./fake-sysctl.ts";

@@ -11,7 +11,7 @@ import type { PacketEnds } from "./set-lookup.ts";
 
 /** What a trace needs to know of the host. */
 export interface TraceHost {
-  /** Those of the packet's family; of chains that the kernel calls together, the first one here is called first. */
+  /** Those of the packet's family; of chains that the kernel calls together, the one that was made last is called first. */
   readonly tables: readonly ExternalTable[];
   /** Whether loopback addresses are routed like others (net.ipv4.conf.all.route_localnet). */
   readonly routesLocalnet: boolean;
@@ -20,8 +20,8 @@ export interface TraceHost {
   random(): number;
   /** Default: there is no IPVS. */
   readonly balance?: Balance;
-  /** What rules ask besides: sets, and lists of clients. */
-  readonly asked: Pick<HookedPacket, "isInSet" | "recent" | "learn">;
+  /** What rules of a table ask besides, or leave behind: sets, and lists of clients. */
+  asked(table: ExternalTable): Partial<Pick<HookedPacket, "isInSet" | "recent" | "learn">>;
 }
 
 /**
@@ -73,7 +73,6 @@ class Tracer {
     this.#cameWith = mark;
     this.#host = host;
     this.#packet = {
-      ...host.asked,
       family,
       protocol: protocol.toLowerCase(),
       source,
@@ -88,7 +87,9 @@ class Tracer {
       mark,
       virtual: "none",
       hasBridges: false,
+      original: { source, destination, destinationPort: port },
       isLocal: (address) => host.isLocal(address),
+      isInSet: () => undefined,
       random: () => host.random(),
     };
   }
@@ -174,6 +175,7 @@ class Tracer {
         [...table.chains.values()].flatMap((chain) => (chain.hook?.at === at ? [{ table, chain, hook: chain.hook }] : [])),
       )
       .filter(({ hook }) => calledAt(at, hook) >= from && calledAt(at, hook) < until)
+      .toReversed()
       .toSorted((one, other) => order(one.hook, other.hook));
     for (const { table, chain, hook } of called) {
       // Where a hook's translation is decided, nat chains are asked no more.
@@ -181,7 +183,7 @@ class Tracer {
       const isDecided = at === "postrouting" || at === "input" ? isSourceTranslated : isTranslated;
       if (hook.type === "nat" && (!withNat || isDecided)) continue;
       this.#path.push(`${at}: ${table.name} ${chain.name}`);
-      const ran = evaluateChain(table, chain, this.#packet, () => undefined);
+      const ran = evaluateChain(table, chain, { ...this.#packet, ...this.#host.asked(table) }, () => undefined);
       invariant(ran.isCertain, `rules of a fake can be judged: ${table.name} ${chain.name}`);
       this.#path.push(...ran.matched.map(({ chain: name, rule }) => `${name}: ${rule.text}`));
       this.#change(ran);

@@ -8,21 +8,47 @@ const PRIORITIES: Readonly<Record<string, number>> = { raw: -300, mangle: -150, 
 const NAT_AFTER = 100;
 const HOOKS: ReadonlySet<string> = new Set(["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"]);
 
-/** Read what `iptables-save` or `iptables -S` printed of one table. What isn't known of a rule can't be judged. Never throws. */
-export function readIptablesTable(tool: Exclude<ExternalTable["tool"], "nft">, table: string, text: string): ExternalTable {
-  const chains = new Map<string, ExternalChain & { readonly rules: ExternalRule[] }>();
-  const context = { family: tool.startsWith("ip6") ? "IPv6" : "IPv4", isStrict: false } as const;
-  for (const line of text.split("\n")) {
-    const [, declared, policy] = /^(?::|-N |-P )(\S+)(?: (\S+))?/.exec(line) ?? [];
-    if (declared !== undefined) chains.set(declared, { name: declared, ...hookOf(table, declared, policy), rules: [] });
-    const [, chain, words = ""] = /^(?:\[\d+:\d+\] )?-A (\S+) ?(.*)$/.exec(line) ?? [];
-    if (chain === undefined) continue;
-    const { tests, actions } = readRule(rawWords(words).map(unquoted), context);
-    const rule = `${chain} ${words}`.trim();
-    chains.get(chain)?.rules.push({ text: clipped(`-A ${rule}`), deletion: `${tool} -t ${table} -D ${rule}`, tests, actions });
-  }
-  return { name: `${tool} table ${table}`, tool, place: table, chains };
+/** A chain as it was listed. */
+export interface ListedChain {
+  /** What happens to packets that no rule decides; undefined: other chains call it. */
+  readonly policy: "ACCEPT" | "DROP" | undefined;
+  /** As they are printed, without `-A CHAIN`. */
+  readonly rules: readonly string[];
 }
+
+/** Take apart by chain what `iptables-save` or `iptables -S` printed of one table. Rules of chains that aren't `wanted` are left out. Pure. */
+export function readListing(text: string, isWanted: (chain: string) => boolean = () => true): ReadonlyMap<string, ListedChain> {
+  const chains = new Map<string, ListedChain & { readonly rules: string[] }>();
+  for (const line of text.split("\n")) {
+    const [, declared, policy] = /^(?::|-N |-P )(\S+)(?: (ACCEPT|DROP))?/.exec(line) ?? [];
+    if (declared !== undefined) chains.set(declared, { policy: policy as ListedChain["policy"], rules: [] });
+    const [, chain = "", rule = ""] = /^(?:\[\d+:\d+\] )?-A (\S+) ?(.*)$/.exec(line) ?? [];
+    if (chain !== "" && isWanted(chain)) chains.get(chain)?.rules.push(rule);
+  }
+  return chains;
+}
+
+/** Read what `iptables-save` or `iptables -S` printed of one table. What isn't known of a rule can't be judged. Never throws. */
+export function readIptablesTable(tool: IptablesToolName, table: string, text: string): ExternalTable {
+  return iptablesTable(tool, table, readListing(text));
+}
+
+/** As {@link readIptablesTable}, of chains that were listed. */
+export function iptablesTable(tool: IptablesToolName, table: string, listed: ReadonlyMap<string, ListedChain>): ExternalTable {
+  const context = { family: tool.startsWith("ip6") ? "IPv6" : "IPv4", isStrict: false } as const;
+  const ruleOf = (chain: string, rule: string): ExternalRule => {
+    const { tests, actions } = readRule(rawWords(rule).map(unquoted), context);
+    const text = `${chain} ${rule}`.trim();
+    return { text: clipped(`-A ${text}`), deletion: `${tool} -t ${table} -D ${text}`, tests, actions };
+  };
+  const chains = Array.from(listed, ([name, { policy, rules }]): [string, ExternalChain] => [
+    name,
+    { name, ...hookOf(table, name, policy), rules: rules.map((rule) => ruleOf(name, rule)) },
+  ]);
+  return { name: `${tool} table ${table}`, tool, place: table, chains: new Map(chains) };
+}
+
+type IptablesToolName = Exclude<ExternalTable["tool"], "nft">;
 
 /** Where the kernel calls a chain in. Pure. */
 export function hookOf(table: string, chain: string, policy: string | undefined): Pick<ExternalChain, "hook"> {

@@ -14,8 +14,13 @@ export function jumpDeletions(
   return Object.entries(saved).flatMap(([table, text = ""]) => {
     const left = names(table);
     return [...text.matchAll(/^(?:\[\d+:\d+\] )?-A (\S+) (.*)$/gm)].flatMap(([, from = "", rule = ""]) => {
-      const [, target = ""] = /(?:^| )-[jg] (\S+)/.exec(rule.replaceAll(/--comment (?:"(?:[^"\\]|\\.)*"|\S+)/g, "")) ?? [];
+      const target = jumpOf(rule) ?? "";
       return left.has(target) && !left.has(from) ? [`${program} -t ${table} -D ${from} ${rule}`] : [];
     });
   });
+}
+
+/** Name the chain or target that a rule goes to. Pure. */
+export function jumpOf(rule: string): string | undefined {
+  return /(?:^| )-[jg] (\S+)/.exec(rule.replaceAll(/(?:--comment )?"(?:[^"\\]|\\.)*"|--comment \S+/g, ""))?.[1];
 }

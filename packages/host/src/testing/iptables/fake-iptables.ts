@@ -14,8 +14,9 @@ import { runProgram } from "./run-program.ts";
 import type { ToolResult, Program } from "./run-program.ts";
 import type { RuleSet } from "./tables.ts";
 import type { ExternalTable } from "../../rules/rule.ts";
+import type { FollowOptions } from "../linux-fake-host.ts";
 import { tracePacket } from "../trace-packet.ts";
-import type { Balance } from "../trace-packet.ts";
+import type { Balance, TraceHost } from "../trace-packet.ts";
 
 /** Pids as the kernel would name them: the proxy's tool, and somebody's. */
 const OWN_PID = 4_242;
@@ -44,15 +45,6 @@ export interface FakeIptablesOptions {
   readonly variant?: IptablesVariant;
   /** Whether kubelet has written its chains, KUBE-FIREWALL among them; default true. */
   readonly hasKubelet?: boolean;
-}
-
-/** How a packet is followed. */
-export interface FollowOptions {
-  isLocal(address: string): boolean;
-  /** In [0, 1). */
-  readonly random: () => number;
-  /** What IPVS does with a packet; default: there is no IPVS. */
-  readonly balance?: Balance;
 }
 
 /**
@@ -122,26 +114,28 @@ export class FakeIptables {
     };
   }
 
-  /** Follow the first packet of a connection; its client is remembered where a rule says so. See {@link tracePacket}. */
-  connect(packet: Packet, { isLocal, random, balance = () => undefined }: FollowOptions): Trace {
+  /**
+   * Follow the first packet of a connection. Its client is remembered where a rule says so, and it `stays`. `balance` is what IPVS does; absent: there
+   * is none.
+   */
+  follow(packet: Packet, { isLocal, random }: FollowOptions, stays: boolean, balance?: Balance): Trace {
     const { sysctl, clock, sets = NO_SETS } = this.#host;
-    return tracePacket(packet, {
-      tables: this.ruleSets.filter(({ family }) => family === packet.family).flatMap(tablesOf),
+    const host: TraceHost = {
+      tables: this.ruleSets
+        .filter(({ family }) => family === packet.family)
+        .flatMap(tablesOf)
+        .toReversed(),
       routesLocalnet: sysctl.values.get("net/ipv4/conf/all/route_localnet") === "1",
       isLocal,
       random,
-      balance,
-      asked: {
+      ...(balance === undefined ? {} : { balance }),
+      asked: () => ({
         isInSet: (set, { protocol = "", source = "", sourcePort = 0, destination = "", destinationPort: port = 0 }, ends) =>
           sets.has(set, { protocol, source, sourcePort, destination, port }, ends),
         recent: (asked) => this.#recents.ask(asked, clock.nowMs()),
-      },
-    });
-  }
-
-  /** As {@link FakeIptables.connect}, and nothing stays behind. */
-  trace(packet: Packet, options: FollowOptions): Trace {
-    return this.#recents.withoutTraces(() => this.connect(packet, options));
+      }),
+    };
+    return stays ? tracePacket(packet, host) : this.#recents.withoutTraces(() => tracePacket(packet, host));
   }
 
   async #runOwn(program: Program, args: readonly string[], { input = "", signal }: ExecOptions): Promise<ExecResult> {

@@ -133,7 +133,7 @@ describe("a packet", () => {
       iptables.write("nft", "IPv4", `*${table}\n${lines.map((line) => `${line}\n`).join("")}COMMIT\n`);
     }
     const balance: Balance = ({ destination, port }) => (destination === "10.96.0.1" && port === 80 ? answer : undefined);
-    return iptables.trace(packet, { isLocal, random: () => 0, balance });
+    return iptables.follow(packet, { isLocal, random: () => 0 }, false, balance);
   }
 
   const server = { address: "10.1.0.5", port: 8080 };

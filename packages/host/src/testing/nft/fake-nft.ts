@@ -2,6 +2,8 @@ import { ProxyError } from "@turnout/core";
 import type { Clock, Exec } from "@turnout/core";
 import type { FaultSwitches, Packet, Trace } from "@turnout/conformance";
 import type { FakeNetlink } from "../fake-netlink.ts";
+import type { FollowOptions } from "../linux-fake-host.ts";
+import { tracePacket } from "../trace-packet.ts";
 import { isElements, nftStatementText } from "../../nft-statement/nft-statement.ts";
 import type { NftStatement } from "../../nft-statement/nft-statement.ts";
 import { nftError } from "../../nft/errors.ts";
@@ -10,9 +12,9 @@ import type { Transaction } from "./execute.ts";
 import { createNftExec } from "./fake-exec.ts";
 import type { NftResult } from "./fake-exec.ts";
 import { netlinkTable, rulesetText, setText } from "./json.ts";
+import { learnKey } from "./learn-key.ts";
 import { Refusal } from "./refusal.ts";
 import { Ruleset } from "./ruleset.ts";
-import { tracePacket } from "./tracer.ts";
 import { UndoLog } from "./undo-log.ts";
 import { validateTable } from "./validate.ts";
 
@@ -27,13 +29,6 @@ export interface FakeNftHost {
   readonly netlink: FakeNetlink;
   /** Asked before each change that the proxy makes. */
   readonly faults: FaultSwitches;
-}
-
-/** How a packet is followed. */
-export interface FollowOptions {
-  isLocal(address: string): boolean;
-  /** In [0, 1). */
-  readonly random: () => number;
 }
 
 /**
@@ -77,16 +72,24 @@ export class FakeNft {
     return rulesetText(this.ruleset, this.#nowMs());
   }
 
-  /** Follow the first packet of a connection; what rules learn of it stays. See {@link tracePacket}. */
-  connect(packet: Packet, options: FollowOptions): Trace {
-    return this.#follow(packet, options, new UndoLog());
-  }
-
-  /** As {@link FakeNft.connect}, and nothing stays behind. */
-  trace(packet: Packet, options: FollowOptions): Trace {
+  /** Follow the first packet of a connection; what rules learn of it stays where it `stays`. See {@link tracePacket}. */
+  follow(packet: Packet, { isLocal, random }: FollowOptions, stays: boolean): Trace {
     const undo = new UndoLog();
-    const trace = this.#follow(packet, options, undo);
-    undo.rollBack();
+    const family = packet.family === "IPv4" ? "ip" : "ip6";
+    const trace = tracePacket(packet, {
+      tables: [...this.ruleset.tables.values()].filter((table) => table.family === family),
+      // Loopback addresses are not this fake's business.
+      routesLocalnet: true,
+      isLocal,
+      random,
+      asked: ({ place }) => ({
+        learn: (entry) => {
+          const table = this.ruleset.tables.get(place);
+          return table !== undefined && learnKey(table, entry, this.#nowMs(), undo);
+        },
+      }),
+    });
+    if (!stays) undo.rollBack();
     return trace;
   }
 
@@ -109,10 +112,6 @@ export class FakeNft {
     if (answer === "killed") throw new ProxyError("tool_failed", "a transaction can't be sent");
     if (!answer.isDone) throw nftError(answer.stderr, "apply a transaction");
     return answer.changed.length > 0;
-  }
-
-  #follow(packet: Packet, { isLocal, random }: FollowOptions, undo: UndoLog): Trace {
-    return tracePacket(this.ruleset, packet, { isLocal, random, nowMs: this.#nowMs(), undo });
   }
 
   #runOwn(statements: readonly NftStatement[], reporting: "reported" | "unreported" = "reported"): NftResult | "killed" {

@@ -7,5 +7,5 @@ export { EXTERNAL_BIT } from "../external-mark.ts";
 export { createNftExec } from "./fake-exec.ts";
 export type { NftResult, RunInput } from "./fake-exec.ts";
 export { FakeNft } from "./fake-nft.ts";
-export type { FakeNftHost, FollowOptions } from "./fake-nft.ts";
+export type { FakeNftHost } from "./fake-nft.ts";
 export type { BaseHook, Chain, Element, NftSet, Rule, Ruleset, Table } from "./ruleset.ts";
