@@ -121,6 +121,25 @@ describe("the packages, packed and installed into an empty project", needs("bpf"
     expect((await runAll(OLD_NODE ?? "")).length).toBeGreaterThan(3);
   });
 
+  it("name the package for a login that none of them brings", async () => {
+    const cluster = { server: "https://127.0.0.1:1" };
+    const user = { "auth-provider": { name: "gcp", config: { "cmd-path": "gcloud" } } };
+    const entries = {
+      clusters: [{ name: "c", cluster }],
+      users: [{ name: "u", user }],
+      contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
+    };
+    await writeFile(join(project, "kubeconfig"), JSON.stringify({ ...entries, "current-context": "x" }));
+    const printed = run(join(project, "node_modules", ".bin", "turnout"), ["print", "--source", "kube", "--kubeconfig", "kubeconfig"], {
+      cwd: project,
+    });
+    await expect(printed).rejects.toMatchObject({
+      stderr: expect.stringMatching(
+        /^turnout: \[tool_missing\] .* needs the package @kubernetes\/client-node, which is not installed: .*\n$/,
+      ) as string,
+    });
+  });
+
   it("give a turnout command that works", async () => {
     await writeFile(join(project, "shop.yaml"), SHOP);
     const { stdout } = await run(join(project, "node_modules", ".bin", "turnout"), ["print", "--source", "file:shop.yaml", "-o", "json"], {

@@ -17,14 +17,15 @@ interface Kept extends PluginCredentials {
  *
  * Edges: `provideClusterInfo` is not supported; the program is never given a terminal.
  * @param exec - As in the kubeconfig, with an absolute command or a bare name.
+ * @param name - What errors call it; default: the command.
  */
-export function execLogin(exec: Readonly<Record<string, unknown>>): LoginPlugin {
+export function execLogin(exec: Readonly<Record<string, unknown>>, name: string = String(exec["command"])): LoginPlugin {
   let kept: Promise<Kept> | undefined;
   return {
     async credentials(): Promise<PluginCredentials> {
       const before = await kept;
       if (before?.expiresMs !== undefined && before.expiresMs <= Date.now()) kept = undefined;
-      kept ??= ask(exec);
+      kept ??= ask(exec, name);
       try {
         return await kept;
       } catch (error) {
@@ -35,18 +36,17 @@ export function execLogin(exec: Readonly<Record<string, unknown>>): LoginPlugin 
   };
 }
 
-async function ask(exec: Readonly<Record<string, unknown>>): Promise<Kept> {
-  const command = String(exec["command"]);
+async function ask(exec: Readonly<Record<string, unknown>>, name: string): Promise<Kept> {
   const info = { kind: "ExecCredential", apiVersion: exec["apiVersion"], spec: { interactive: false } };
   const env = { ...process.env, ...environmentOf(exec["env"]), KUBERNETES_EXEC_INFO: JSON.stringify(info) };
   const args = Array.isArray(exec["args"]) ? exec["args"].map(String) : [];
-  if (exec["interactiveMode"] === "Always") throw failed(command, "the login program needs a terminal", "set its interactiveMode to Never");
+  if (exec["interactiveMode"] === "Always") throw failed(name, "the login program needs a terminal", "set its interactiveMode to Never");
   const options = { env, timeout: PROGRAM_TIMEOUT_MS, maxBuffer: 2 ** 24 };
-  const { stdout } = await promisify(execFile)(command, args, options).catch((error: unknown) => {
+  const { stdout } = await promisify(execFile)(String(exec["command"]), args, options).catch((error: unknown) => {
     const hint = typeof exec["installHint"] === "string" ? exec["installHint"] : "run the kubeconfig's login command by hand";
-    throw ProxyError.from(error, "tool_failed", "the login of the kubeconfig's user failed", { object: command, hint });
+    throw ProxyError.from(error, "tool_failed", "the login of the kubeconfig's user failed", { object: name, hint });
   });
-  return credentialOf(stdout, command, exec["apiVersion"]);
+  return credentialOf(stdout, name, exec["apiVersion"]);
 }
 
 /** What an ExecCredential gives. @throws {ProxyError} `tool_failed` for anything else, or one of another version than was asked for. */

@@ -1,14 +1,17 @@
 import { once } from "node:events";
-import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import http from "node:http";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { createAuthority } from "@turnout/lab";
+import { pathToFileURL } from "node:url";
+import { createApiServer, createAuthority } from "@turnout/lab";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { KubeRun } from "../test-support/kube.ts";
 import { startProxy } from "../test-support/proxies.ts";
+import { eventually } from "../test-support/world.ts";
 import { openLoginPlugin } from "./open-login.ts";
 
 let folder: string;
@@ -138,8 +141,67 @@ describe("OpenID Connect", () => {
   });
 });
 
-it("the auth-providers that Kubernetes took out are refused, with what to use instead", () => {
-  expect(() => openLoginPlugin({ "auth-provider": { name: "gcp" } })).toThrow(
-    expect.objectContaining({ object: "gcp", hint: "log in by the exec program gke-gcloud-auth-plugin" }) as Error,
-  );
+describe("an auth-provider that only client-node has", () => {
+  const gcp = (command: string): object => ({
+    "auth-provider": {
+      name: "gcp",
+      config: { "cmd-path": command, "cmd-args": "config", "token-key": "{.credential.token}", "expiry-key": "{.credential.end}" },
+    },
+  });
+
+  it("logs in by it over TLS, and again when the API server refuses what it gave", async () => {
+    const authority = createAuthority("lab", Date.now());
+    const tls = { ...authority.issue({ commonName: "api", hosts: ["127.0.0.1"] }), ca: authority.cert };
+    const api = await createApiServer({ tls, token: "token-1" });
+    const run = await KubeRun.create();
+    try {
+      const command = join(folder, "gcloud");
+      const said = `{"credential":{"token":"token-'$n'","end":"'$(date -u -d '1 hour' +%FT%TZ)'"}}`;
+      await writeFile(command, `#!/bin/sh\necho "$@" >> ${folder}/calls\nn=$(wc -l < ${folder}/calls)\necho '${said}'\n`);
+      await chmod(command, 0o755);
+      const user = `user: ${JSON.stringify(gcp(command))}`;
+      await run.follow({
+        requests: api.requests,
+        watchCount: 0,
+        kubeconfig: () => api.kubeconfig({ token: undefined }).replace("user: {}", user),
+      });
+      api.requireToken("token-2");
+      api.dropWatches();
+      await eventually(() => api.requests.some(({ authorization }) => authorization === "Bearer token-2"));
+      expect((await readFile(join(folder, "calls"), "utf8")).split("\n").slice(0, 2)).toEqual(["config", "config"]);
+    } finally {
+      await run.end();
+      await api.close();
+    }
+  });
+
+  it.each([
+    ["fails", { name: "gcp", config: {} }, "the login of the kubeconfig's user failed (Command failed: "],
+    ["fails by itself", { name: "azure", config: { "cmd-path": "false" } }, "Failed to refresh token"],
+    ["gives nothing", { name: "exec", config: {} }, "gave neither a token nor a certificate with its key"],
+  ])("that %s is an error that names it", async (_, provider, message) => {
+    await expect(openLoginPlugin({ "auth-provider": provider }).credentials()).rejects.toMatchObject({
+      code: "tool_failed",
+      object: `auth-provider ${provider.name}`,
+      message: expect.stringContaining(message) as string,
+    });
+  });
+
+  it("may read a token from a file", async () => {
+    await writeFile(join(folder, "token"), "abc");
+    const login = openLoginPlugin({ "auth-provider": { name: "file", config: { tokenFile: join(folder, "token") } } });
+    expect((await login.credentials()).authorization).toBe("Bearer abc");
+  });
+
+  it("is one line where client-node is not installed, with what to install or write instead", () => {
+    expect(() => openLoginPlugin(gcp("gcloud") as Record<string, unknown>, pathToFileURL(join(folder, "server.js")).href)).toThrow(
+      "[tool_missing] the kubeconfig's login needs the package @kubernetes/client-node, which is not installed: auth-provider gcp: npm install @kubernetes/client-node@2, or log in by the exec program gke-gcloud-auth-plugin",
+    );
+  });
+
+  it("is no other: what client-node has not either is refused", () => {
+    expect(() => openLoginPlugin({ "auth-provider": { name: "openstack" } })).toThrow(
+      expect.objectContaining({ code: "invalid_object", object: "openstack" }) as Error,
+    );
+  });
 });
