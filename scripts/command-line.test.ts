@@ -47,7 +47,11 @@ test.each<readonly [main: string, args: readonly string[], says: string]>([
   ["scripts/images/main.ts", ["--tag", "latest:x"], '--tag "latest:x": at most 128 letters'],
   ["scripts/images/main.ts", ["--backend", "constructor"], "--backend constructor: choose from all, nft"],
   ["scripts/images/main.ts", ["--arch", "amd64,"], "--arch : choose from amd64, arm64"],
-  ["scripts/manifests/main.ts", ["schema"], "schema: schema FILE VERSION, or no word; usage: npm run manifests -- --help"],
+  [
+    "scripts/manifests/main.ts",
+    ["schema"],
+    "Unexpected argument 'schema'. This command does not take positional arguments; usage: npm run manifests -- --help",
+  ],
   ["scripts/pack-windows.ts", [], "say one folder; usage: npm run pack:windows -- --help"],
   ["scripts/release/main.ts", [], "say what to do: version, dry-run, pack, publish, promote; usage: npm run release -- --help"],
   ["scripts/release/main.ts", ["publish", "out", "__proto__"], "channel __proto__: choose from stable, next, nightly"],

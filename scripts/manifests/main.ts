@@ -1,10 +1,8 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual, parseArgs } from "node:util";
 import { runCommand } from "../command-line.ts";
-import { schemaOf } from "./kubernetes-schema.ts";
-import type { OpenApi } from "./kubernetes-schema.ts";
 import { buildTools, TOOLS } from "./tools.ts";
 import type { RunTool } from "./tools.ts";
 import { CLEANUP, inOrder, MANIFESTS, readManifests, RENDERED, RENDERED_OF, sourcesChecksum, VARIANTS } from "./variants.ts";
@@ -63,33 +61,8 @@ function render(): void {
   writeFileSync(join(ROOT, MANIFESTS, RENDERED_OF), `${JSON.stringify({ sources: sourcesChecksum(ROOT), ...TOOLS }, undefined, 2)}\n`);
 }
 
-const USAGE = `npm run manifests [-- schema FILE VERSION]
-  (no word)             render deploy/kubernetes by kustomize and by helm, which Go builds, lint, compare and keep the result
-  schema FILE VERSION   write kubernetes-schema.json of Kubernetes' api/openapi-spec/swagger.json of that version
+const USAGE = `npm run manifests
+  render deploy/kubernetes by kustomize and by helm, which Go builds, lint, compare and keep the result
 `;
 
-interface Asked {
-  /** Undefined: render. */
-  readonly schema: { readonly file: string; readonly version: string } | undefined;
-}
-
-/** What was asked for. @throws {TypeError | RangeError} saying what is wrong with it. */
-function asked(args: readonly string[]): Asked {
-  const [what, file, version, ...more] = parseArgs({ args: [...args], allowPositionals: true, options: {} }).positionals;
-  if (what === undefined) return { schema: undefined };
-  if (what !== "schema" || file === undefined || version === undefined || more.length > 0)
-    throw new RangeError(`${args.join(" ")}: schema FILE VERSION, or no word`);
-  return { schema: { file, version } };
-}
-
-await runCommand({
-  name: "manifests",
-  usage: USAGE,
-  read: asked,
-  execute: ({ schema }) => {
-    if (schema === undefined) return render();
-    const { file, version } = schema;
-    const text = JSON.stringify(schemaOf(JSON.parse(readFileSync(file, "utf8")) as OpenApi, version));
-    writeFileSync(new URL("kubernetes-schema.json", import.meta.url), `${text}\n`);
-  },
-});
+await runCommand({ name: "manifests", usage: USAGE, read: (args) => parseArgs({ args: [...args] }), execute: render });
