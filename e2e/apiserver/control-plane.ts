@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { RANGES, createAuthority, createProcess } from "@turnout/lab";
+import { createAuthority, createProcess, kubeconfigFor, RANGES } from "@turnout/lab";
 import type { Place } from "@turnout/lab";
 import { ApiClient } from "./api-client.ts";
 import { until } from "./until.ts";
@@ -104,7 +104,8 @@ export async function startControlPlane(
     kubeconfig: async (user, group) => {
       const { cert, key } = authority.issue({ commonName: user, ...(group === undefined ? {} : { organization: group }) });
       const path = file(`${user.replaceAll(":", "-")}.conf`);
-      await writeFile(path, kubeconfigText(`https://${host}:${PORT}`, authority.cert, cert, key), { mode: 0o600 });
+      const parts = { server: `https://${host}:${PORT}`, ca: authority.cert, clientCertificate: { cert, key } };
+      await writeFile(path, kubeconfigFor(parts), { mode: 0o600 });
       return path;
     },
     kill: async () => void (await apiserver.end("SIGKILL")),
@@ -166,16 +167,4 @@ function apiserverFlags(host: string, file: (name: string) => string): Flags {
 async function post(place: Place, path: string, body: unknown): Promise<string> {
   const { stdout } = await place.run("curl", ["-sSf", "-d", JSON.stringify(body), `${ETCD}/v3/${path}`]);
   return stdout;
-}
-
-function kubeconfigText(server: string, ca: string, cert: string, key: string): string {
-  const user = { "client-certificate-data": btoa(cert), "client-key-data": btoa(key) };
-  return JSON.stringify({
-    apiVersion: "v1",
-    kind: "Config",
-    clusters: [{ name: "c", cluster: { server, "certificate-authority-data": btoa(ca) } }],
-    users: [{ name: "u", user }],
-    contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
-    "current-context": "x",
-  });
 }

@@ -3,6 +3,7 @@ import { createWriteStream, rmSync } from "node:fs";
 import type { ChildProcess } from "node:child_process";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { V1Node } from "@kubernetes/client-node";
 import type { IPFamily } from "@turnout/core";
 import { createCluster, createProcess, guardUntilExit } from "@turnout/lab";
 import type { NodePlace, Place } from "@turnout/lab";
@@ -217,17 +218,13 @@ async function firstProcessOf(pid: number): Promise<number | undefined> {
   return first === undefined ? undefined : Number(first);
 }
 
-interface NodeObject {
-  readonly status: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
-}
-
 async function untilReady({ api }: ControlPlane, { name, program }: StartedNode, folders: Folders): Promise<void> {
   await until(`${name} is Ready`, NODE_MS, async () => {
     await refuseDead(name, program, folders);
     // On a busy machine an answer may take longer than curl waits.
     const answer = await api.tryAsk({ method: "GET", path: `/api/v1/nodes/${name}` });
     if (answer?.status !== 200) return false;
-    const { status } = JSON.parse(answer.body) as NodeObject;
-    return status.conditions?.some((condition) => condition.type === "Ready" && condition.status === "True") ?? false;
+    const { status } = JSON.parse(answer.body) as V1Node;
+    return status?.conditions?.some((condition) => condition.type === "Ready" && condition.status === "True") ?? false;
   });
 }
