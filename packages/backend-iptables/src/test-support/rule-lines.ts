@@ -29,15 +29,7 @@ export const RULE_LINES: Readonly<Record<"IPv4" | "IPv6", Readonly<Record<string
       ),
       ...each("-j", "ACCEPT", "DROP", "RETURN", "D", "C", "", "REJECT", "MARK", "accept"),
       ...each("-g", "D", "ACCEPT"),
-      ...each(
-        "-j REJECT --reject-with",
-        "icmp-port-unreachable",
-        "port-unreach",
-        "icmp-host-prohibited",
-        "tcp-reset",
-        "nope",
-        "icmp6-port-unreachable",
-      ),
+      ...each("-j REJECT --reject-with", "icmp-port-unreachable", "icmp-host-prohibited", "tcp-reset", "nope", "icmp6-port-unreachable"),
       ...each("-j MARK --or-mark", "0x4000", "16384", "0x4000/0x1", "x"),
       ...each("-j MARK --set-mark", "0x4000", "0x4000/0xff", "0"),
       ...each("-j MARK --set-xmark", "0x4000/0xff", "0x4000/0x0", "0x4000"),
@@ -50,7 +42,6 @@ export const RULE_LINES: Readonly<Record<"IPv4" | "IPv6", Readonly<Record<string
       '-m comment --comment "ns/svc:p -> 10.1.1.1:80"',
       "foo",
       "-s 10.1.2.3,10.1.2.4 -d 1.2.3.4",
-      "-s 10.1.2.3/255.255.0.0 -j ACCEPT",
       "! -p tcp",
       "-p sctp -m sctp --dport 80",
       "-p sctp --dport 80",
@@ -116,7 +107,7 @@ export const RULE_LINES: Readonly<Record<"IPv4" | "IPv6", Readonly<Record<string
   IPv6: {
     filter: [
       ...each("-j REJECT --reject-with", "icmp6-port-unreachable", "icmp-port-unreachable"),
-      ...each("-s", "fd00::1", "fd00:0:0::1/64", "FD00::1/128", "1.2.3.4", "fd00::1/129", "fd00::1,fd00::2", "fd00::/ffff::"),
+      ...each("-s", "fd00::1", "fd00:0:0::1/64", "FD00::1/128", "1.2.3.4", "fd00::1/129", "fd00::1,fd00::2"),
       ...each("-p", "icmp", "ipv6-icmp", "icmpv6", "0"),
       "-j REJECT",
       "-p tcp -j REJECT --reject-with tcp-reset",

@@ -4,7 +4,7 @@ import type { PartlyKnown, Test } from "../../rules/rule.ts";
 import { directionOf, isAddressIn, isPortIn } from "../../rules/values.ts";
 import { WORDS } from "../text/rule-text.ts";
 import { BITS, isInNetwork, readNetwork } from "./addresses.ts";
-import { hex, mustBeNumber, readWords, UNKNOWN } from "./extension.ts";
+import { asks, hex, mustBeNumber, readWords } from "./extension.ts";
 import type { MatchKind, OptionSpec } from "./extension.ts";
 import { protocolName, protocolNumber } from "./protocols.ts";
 import { badRule } from "./rule.ts";
@@ -23,37 +23,24 @@ const state = (name: string): OptionSpec => ({
   },
 });
 
-const original = (name: string, test: (packet: NonNullable<PartlyKnown["original"]>, text: string) => boolean | undefined): OptionSpec => ({
-  name,
-  isInvertible: true,
-  read: (text) => ({ text, test: ({ original: opened }) => (opened === undefined ? undefined : test(opened, text)) }),
-});
-
 const conntrack: MatchKind = {
   name: "conntrack",
   needsOption: true,
   options: [
     state("ctstate"),
-    original("ctorigsrc", ({ source }, text) => isAddressIn(source, text)),
-    original("ctorigdst", ({ destination }, text) => isAddressIn(destination, text)),
-    original("ctorigdstport", ({ destinationPort }, text) => isPortIn(destinationPort, text)),
+    asks("ctorigsrc", ({ original }, text) => isAddressIn(original?.source, text)),
+    asks("ctorigdst", ({ original }, text) => isAddressIn(original?.destination, text)),
+    asks("ctorigdstport", ({ original }, text) => isPortIn(original?.destinationPort, text)),
     {
       name: "ctstatus",
       isInvertible: true,
       // What opens a connection has none of them yet; NONE asks for no bit, so nothing has it.
       read: (text) => ({ text: readWords(text, STATUSES).join(","), test: (packet) => (packet.state === "new" ? false : undefined) }),
     },
-    {
-      name: "ctdir",
-      isInvertible: true,
-      read(text) {
-        const test: Test = (packet) => {
-          const direction = directionOf(packet);
-          return direction === undefined ? undefined : text.toLowerCase() === direction;
-        };
-        return { text: text.toUpperCase(), test };
-      },
-    },
+    asks("ctdir", (packet, text) => {
+      const direction = directionOf(packet);
+      return direction === undefined ? undefined : text.toLowerCase() === direction;
+    }),
   ],
 };
 
@@ -106,14 +93,8 @@ const RECENT_ACTIONS = ["set", "rcheck", "update", "remove"] as const;
 /** Clients seen recently: session affinity. Lists by source address, whole; no hit counts. */
 const recent: MatchKind = {
   name: "recent",
-  needsOption: true,
   options: [
-    ...RECENT_ACTIONS.map((name, index): OptionSpec => ({
-      name,
-      values: 0,
-      isInvertible: true,
-      excludes: RECENT_ACTIONS.slice(index + 1),
-    })),
+    ...RECENT_ACTIONS.map((name) => ({ name, values: 0, isInvertible: true, isChoice: true }) as const),
     {
       name: "seconds",
       read(text) {
@@ -133,9 +114,8 @@ const recent: MatchKind = {
     },
     { name: "rsource", values: 0, default: () => "" },
   ],
-  part(given, { isStrict }) {
+  part(given) {
     const action = RECENT_ACTIONS.find((name) => given.has(name));
-    if (action === undefined && isStrict) throw badRule("recent: you must specify one of `--set', `--rcheck' `--update' or `--remove'");
     const list = given.get("name")?.words[0] ?? "DEFAULT";
     const seconds = Number(given.get("seconds")?.words[0] ?? 0);
     const isInverted = action !== undefined && given.get(action)?.isInverted === true;
@@ -208,7 +188,7 @@ export const CONNECTION_MATCHES: readonly MatchKind[] = [
   { name: "state", needsOption: true, options: [state("state")] },
   { name: "mark", options: [mark] },
   // The mark of the connection is another one than the packet's.
-  { name: "connmark", isLoose: true, options: [{ ...mark, read: (text: string) => ({ text, test: UNKNOWN }) }] },
+  { name: "connmark", isLoose: true, options: [asks("mark", () => undefined)] },
   statistic,
   recent,
   ipvs,

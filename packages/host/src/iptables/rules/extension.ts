@@ -1,5 +1,5 @@
 import { ProxyError } from "@turnout/core";
-import type { Test } from "../../rules/rule.ts";
+import type { PartlyKnown, Test } from "../../rules/rule.ts";
 import { badRule } from "./rule.ts";
 import type { MatchPart, RuleContext, TargetPart } from "./rule.ts";
 
@@ -28,7 +28,8 @@ export interface OptionSpec {
   readonly values?: 0 | 1 | 2;
   readonly isInvertible?: boolean;
   readonly isRequired?: boolean;
-  readonly excludes?: readonly string[];
+  /** One of these has to be given, and no other. */
+  readonly isChoice?: boolean;
   /** Options that must be given, too. */
   readonly needs?: readonly string[];
   /** What is printed of one that wasn't given; absent: nothing. */
@@ -76,6 +77,11 @@ export interface Options {
 /** Nobody can tell. */
 export const UNKNOWN: Test = () => undefined;
 
+/** An option whose one word is asked of packets, and printed as it is. */
+export function asks(name: string, test: (packet: PartlyKnown, text: string) => boolean | undefined): OptionSpec {
+  return { name, isInvertible: true, read: (text) => ({ text, test: (packet) => test(packet, text) }) };
+}
+
 /** Note an option. @throws {ProxyError} `invalid_object` when it may not be given so. */
 export function giveOption(spec: OptionSpec, option: Given, into: Map<string, Given>): void {
   if (option.isInverted && spec.isInvertible !== true) throw badRule(`option "--${spec.name}" cannot be inverted`);
@@ -86,11 +92,12 @@ export function giveOption(spec: OptionSpec, option: Given, into: Map<string, Gi
 /** Check that an extension's options go together. @throws {ProxyError} `invalid_object` when not. */
 export function checkOptions({ name: extension, options, needsOption = false }: Extension, given: GivenOptions): void {
   if (needsOption && given.size === 0) throw badRule(`${extension}: at least one option is required`);
-  for (const { name, excludes = [], needs = [], isRequired = false } of options) {
+  const choices = options.filter(({ isChoice }) => isChoice);
+  if (choices.length > 0 && choices.filter(({ name }) => given.has(name)).length !== 1) throw badRule(`${extension}: which one?`);
+  for (const { name, needs = [], isRequired = false } of options) {
     if (isRequired && !given.has(name)) throw badRule(`${extension}: option "--${name}" must be specified`);
-    if (!given.has(name)) continue;
-    const bad = excludes.find((other) => given.has(other)) ?? needs.find((other) => !given.has(other));
-    if (bad !== undefined) throw badRule(`${extension}: options "--${name}" and "--${bad}" don't go together`);
+    if (given.has(name) && !needs.every((other) => given.has(other)))
+      throw badRule(`${extension}: "--${name}" also requires ${needs.join()}`);
   }
 }
 

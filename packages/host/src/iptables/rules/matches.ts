@@ -1,10 +1,9 @@
-import type { IP, IPFamily } from "@turnout/core";
+import type { IPFamily } from "@turnout/core";
 import type { Test } from "../../rules/rule.ts";
 import { hasFlags } from "../../rules/tcp-flags.ts";
-import { isBridged, isPortIn } from "../../rules/values.ts";
-import { readAddress } from "./addresses.ts";
+import { isAddressIn, isBridged, isPortIn } from "../../rules/values.ts";
 import { CONNECTION_MATCHES } from "./connection-matches.ts";
-import { mustBeNumber, readWords, UNKNOWN } from "./extension.ts";
+import { asks, mustBeNumber, readWords, UNKNOWN } from "./extension.ts";
 import type { MatchKind, OptionSpec, OptionValue } from "./extension.ts";
 import { badRule } from "./rule.ts";
 import { quoted } from "./words.ts";
@@ -137,27 +136,6 @@ const bridged = (name: string, test: Test): OptionSpec => ({
   read: () => ({ text: "", test: (packet) => (packet.hasBridges === false ? false : test(packet)) }),
 });
 
-const ranged = (name: string, of: "source" | "destination"): OptionSpec => ({
-  name,
-  isInvertible: true,
-  read(text) {
-    const [from, to] = text.split("-").map((part) => readAddress(part));
-    const isIn = (ip: IP): boolean =>
-      from !== undefined && to !== undefined && from.family === ip.family && from.value <= ip.value && ip.value <= to.value;
-    const test: Test = ({ [of]: address }) => {
-      const ip = address === undefined ? undefined : readAddress(address);
-      return address === undefined ? undefined : ip !== undefined && isIn(ip);
-    };
-    return { text, test };
-  },
-});
-
-const listed = (name: string, of: readonly ("sourcePort" | "destinationPort")[]): OptionSpec => ({
-  name,
-  isInvertible: true,
-  read: (text) => ({ text, test: (packet) => any(of.map((one) => isPortIn(packet[one], text))) }),
-});
-
 function any(answers: readonly (boolean | undefined)[]): boolean | undefined {
   return answers.includes(true) ? true : answers.includes(undefined) ? undefined : false;
 }
@@ -176,7 +154,7 @@ const rpfilter: MatchKind = {
 const icmp = (name: string, option: string, types: readonly string[]): MatchKind => ({
   name,
   isLoose: true,
-  options: [{ name: option, isInvertible: true, read: (text) => ({ text, test: () => types.includes(text) }) }],
+  options: [asks(option, (_, text) => types.includes(text))],
 });
 
 /** The matches that are known, by name. Protocols that have no match of their own name one here. */
@@ -201,24 +179,25 @@ export const MATCHES: ReadonlyMap<string, MatchKind> = new Map(
       needsOption: true,
       options: [bridged("physdev-is-in", UNKNOWN), bridged("physdev-is-out", UNKNOWN), bridged("physdev-is-bridged", isBridged)],
     },
-    { name: "iprange", isLoose: true, options: [ranged("src-range", "source"), ranged("dst-range", "destination")] },
+    {
+      name: "iprange",
+      isLoose: true,
+      options: [
+        asks("src-range", ({ source }, text) => isAddressIn(source, text)),
+        asks("dst-range", ({ destination }, text) => isAddressIn(destination, text)),
+      ],
+    },
     {
       name: "multiport",
       isLoose: true,
       options: [
-        { ...listed("sports", ["sourcePort"]), alias: "source-ports" },
-        { ...listed("dports", ["destinationPort"]), alias: "destination-ports" },
-        listed("ports", ["sourcePort", "destinationPort"]),
+        asks("sports", ({ sourcePort }, text) => isPortIn(sourcePort, text)),
+        asks("dports", ({ destinationPort }, text) => isPortIn(destinationPort, text)),
+        asks("ports", ({ sourcePort, destinationPort }, text) => any([isPortIn(sourcePort, text), isPortIn(destinationPort, text)])),
       ],
     },
     // What is for a Service is for one host.
-    {
-      name: "pkttype",
-      isLoose: true,
-      options: [
-        { name: "pkt-type", isInvertible: true, read: (text: string) => ({ text, test: () => text === "unicast" || text === "host" }) },
-      ],
-    },
+    { name: "pkttype", isLoose: true, options: [asks("pkt-type", (_, text) => text === "unicast" || text === "host")] },
     rpfilter,
     icmp("icmp", "icmp-type", ["3", "3/4", "destination-unreachable", "fragmentation-needed", "any"]),
     icmp("icmp6", "icmpv6-type", ["2", "packet-too-big"]),

@@ -2,44 +2,38 @@ import { hostPort, parseIP } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
 import type { Action } from "../../rules/rule.ts";
 import { queuesOf } from "../../rules/values.ts";
+import { WORDS } from "../text/rule-text.ts";
 import { hex, mustBeNumber, orUnknown } from "./extension.ts";
 import type { GivenOptions, OptionSpec, RuleSurroundings, TargetKind } from "./extension.ts";
 import { badRule } from "./rule.ts";
 import type { TargetPart } from "./rule.ts";
 
 const ALL_BITS = 0xffff_ffff;
-const MARK_OPTIONS = ["set-xmark", "set-mark", "and-mark", "or-mark", "xor-mark"] as const;
+/** What is flipped, after what is cleared; only the first two take a mask. @source iptables/extensions/libxt_MARK.c */
+const MARKS: Readonly<Record<string, (value: number, mask: number) => readonly [bits: number, mask: number]>> = {
+  "set-xmark": (value, mask) => [value, mask],
+  "set-mark": (value, mask) => [value, (value | mask) >>> 0],
+  "and-mark": (value) => [0, ~value >>> 0],
+  "or-mark": (value) => [value, value],
+  "xor-mark": (value) => [value, 0],
+};
 
 const flags = (...names: readonly string[]): readonly OptionSpec[] => names.map((name) => ({ name, values: 0 }));
 const word = (given: GivenOptions, name: string): string => given.get(name)?.words[0] ?? "";
 
 const mark: TargetKind = {
   name: "MARK",
-  options: MARK_OPTIONS.map((name, index) => ({ name, excludes: MARK_OPTIONS.slice(index + 1) })),
+  options: Object.keys(MARKS).map((name) => ({ name, isChoice: true })),
   part(given): Omit<TargetPart, "text"> & { readonly text: string } {
-    const name = MARK_OPTIONS.find((option) => given.has(option));
-    if (name === undefined) throw badRule("MARK: One of the --set-xmark, --{and,or,xor,set}-mark options is required");
-    const [bits, mask] = readMark(name, word(given, name));
-    return { text: `MARK --set-xmark ${hex(bits)}/${hex(mask)}`, action: { does: "mark", keep: ~mask, flip: bits } };
+    const [[name, change] = badChoice()] = Object.entries(MARKS).filter(([option]) => given.has(option));
+    const [value = "", mask = hex(ALL_BITS)] = name.startsWith("set-") ? word(given, name).split("/", 2) : [word(given, name)];
+    const [bits, cleared] = change(mustBeNumber(value), mustBeNumber(mask));
+    return { text: `MARK --set-xmark ${hex(bits)}/${hex(cleared)}`, action: { does: "mark", keep: ~cleared, flip: bits } };
   },
 };
 
-/** What is flipped after what is cleared. @source iptables/extensions/libxt_MARK.c */
-function readMark(name: (typeof MARK_OPTIONS)[number], text: string): readonly [bits: number, mask: number] {
-  const [valueText = "", maskText = hex(ALL_BITS)] = name === "set-xmark" || name === "set-mark" ? text.split("/", 2) : [text];
-  const [value, mask] = [mustBeNumber(valueText), mustBeNumber(maskText)];
-  switch (name) {
-    case "set-xmark":
-      return [value, mask];
-    case "set-mark":
-      return [value, (value | mask) >>> 0];
-    case "and-mark":
-      return [0, ~value >>> 0];
-    case "or-mark":
-      return [value, value];
-    case "xor-mark":
-      return [value, 0];
-  }
+function badChoice(): never {
+  throw badRule("MARK: one of its options is required");
 }
 
 const masquerade: TargetKind = {
@@ -69,21 +63,16 @@ function readNatAddress(text: string, { family, protocol }: RuleSurroundings): N
 }
 
 function natTarget(name: string, option: string, hooks: readonly string[], actionOf: (to: Partial<NatAddress>) => Action): TargetKind {
-  const read = (text: string, surroundings: RuleSurroundings): NatAddress | undefined =>
-    orUnknown(() => readNatAddress(text, surroundings), undefined, surroundings);
-  const spec: OptionSpec = {
-    name: option,
-    isRequired: true,
-    read(text, surroundings) {
-      const { address = text, port } = read(text, surroundings) ?? {};
-      return { text: port === undefined ? address : hostPort(address, port) };
-    },
+  const read: OptionSpec["read"] = (text, surroundings) => {
+    const { address, port } = readNatAddress(text, surroundings);
+    return { text: port === undefined ? address : hostPort(address, port) };
   };
   return {
     name,
-    options: [spec, ...flags("random", "persistent")],
+    options: [{ name: option, isRequired: true, read }, ...flags("random", "persistent")],
     part(given, surroundings) {
-      return { tables: ["nat"], hooks, action: actionOf(read(word(given, option), surroundings) ?? firstOf(word(given, option))) };
+      const text = word(given, option);
+      return { tables: ["nat"], hooks, action: actionOf(orUnknown(() => readNatAddress(text, surroundings), firstOf(text), surroundings)) };
     },
   };
 }
@@ -94,25 +83,10 @@ function firstOf(text: string): Partial<NatAddress> {
   return address === undefined ? {} : { address };
 }
 
-/** Names of what is sent back, and other words for them. */
-const REJECT_WITH: Readonly<Record<IPFamily, Readonly<Record<string, string>>>> = {
-  IPv4: {
-    "icmp-net-unreachable": "net-unreach",
-    "icmp-host-unreachable": "host-unreach",
-    "icmp-proto-unreachable": "proto-unreach",
-    "icmp-port-unreachable": "port-unreach",
-    "icmp-net-prohibited": "net-prohib",
-    "icmp-host-prohibited": "host-prohib",
-    "tcp-reset": "tcp-rst",
-    "icmp-admin-prohibited": "admin-prohib",
-  },
-  IPv6: {
-    "icmp6-no-route": "no-route",
-    "icmp6-adm-prohibited": "adm-prohibited",
-    "icmp6-addr-unreachable": "addr-unreach",
-    "icmp6-port-unreachable": "port-unreach",
-    "tcp-reset": "tcp-reset",
-  },
+/** Names of what is sent back; their short forms are not known. */
+const REJECT_WITH: Readonly<Record<IPFamily, string>> = {
+  IPv4: "icmp-net-unreachable icmp-host-unreachable icmp-proto-unreachable icmp-port-unreachable icmp-net-prohibited icmp-host-prohibited icmp-admin-prohibited tcp-reset",
+  IPv6: "icmp6-no-route icmp6-adm-prohibited icmp6-addr-unreachable icmp6-port-unreachable tcp-reset",
 };
 
 const reject: TargetKind = {
@@ -120,11 +94,10 @@ const reject: TargetKind = {
   options: [
     {
       name: "reject-with",
-      default: ({ family }) => (family === "IPv4" ? "icmp-port-unreachable" : "icmp6-port-unreachable"),
+      default: ({ family }) => WORDS[family].refusal,
       read(text, { family }) {
-        const [name] = Object.entries(REJECT_WITH[family]).find((names) => names.includes(text)) ?? [];
-        if (name === undefined) throw badRule(`unknown reject type "${text}"`);
-        return { text: name };
+        if (!REJECT_WITH[family].split(" ").includes(text)) throw badRule(`unknown reject type "${text}"`);
+        return { text };
       },
     },
   ],
