@@ -5,7 +5,7 @@ import { checkImports } from "./architecture/check-imports.ts";
 import { checkInside, checkLayerTables } from "./architecture/check-pages.ts";
 import { checkPurity } from "./architecture/check-purity.ts";
 import { checkLayers, LAYERS } from "./architecture/check-layers.ts";
-import { checkDocs, checkParams, checkShortcuts, documentedShare } from "./architecture/check-shape.ts";
+import { checkDocs, checkFolders, checkParams, checkShortcuts, documentedShare } from "./architecture/check-shape.ts";
 import { describeFinding } from "./architecture/finding.ts";
 import { readMaps, readPackages, readPages, readSources } from "./architecture/tree.ts";
 
@@ -17,6 +17,7 @@ const findings = [
   ...checkPurity(files),
   ...checkLayers(files),
   ...checkDocs(files),
+  ...checkFolders(files),
   ...checkParams(files),
   ...checkShortcuts(files),
   ...checkBackendNames(files),

@@ -44,4 +44,15 @@ describe("what a README lists under Inside", () => {
     ]);
     expect(checkInside([{ path: "docs/README.md", text }], sources)).toEqual([]);
   });
+
+  it("has every folder of src but those of tests and generated files", () => {
+    const sources = ["plan.ts", "testing/a.ts", "other/b.ts", "gen/c.ts", "test-support/d.ts"].map((name) => `packages/x/src/${name}`);
+    const missing = {
+      rule: "pages",
+      path: "packages/x/README.md",
+      subject: "other",
+      what: expect.stringContaining("src/other is missing") as string,
+    };
+    expect(checkInside([{ path: "packages/x/README.md", text: text.replace(", `gone`", "") }], sources)).toMatchObject([missing]);
+  });
 });

@@ -1,11 +1,11 @@
 import { objectId, ProxyError } from "@turnout/core/backend";
 import type { Clock, IPFamily, Lingering, Outcome, Plan, Turn } from "@turnout/core/backend";
-import { elementsOf, isInMap, mapOf } from "./elements.ts";
-import type { Element, WrittenMap } from "./elements.ts";
-import { isNamed } from "./list-use.ts";
-import type { ListUse } from "./list-use.ts";
-import { deleteElements, writeParts } from "./map-writes.ts";
-import type { Part, WritableMap } from "./map-writes.ts";
+import { elementsOf, isInMap, mapOf } from "./bytes/elements.ts";
+import type { Element, WrittenMap } from "./bytes/elements.ts";
+import { isNamed } from "./pins/list-use.ts";
+import type { ListUse } from "./pins/list-use.ts";
+import { deleteElements, writeParts } from "./pins/map-writes.ts";
+import type { Part, WritableMap } from "./pins/map-writes.ts";
 import type { AttachedObject, DeviceObject, EbpfObject, MapObject } from "./objects.ts";
 import { optionFor } from "./options.ts";
 import { RETIRED_MS } from "./plan.ts";

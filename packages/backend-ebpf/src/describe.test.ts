@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { describeObject, unservedDevice, unservedSockets } from "./describe.ts";
 import type { EbpfObject, ServiceObject } from "./objects.ts";
-import { TABLE_OBJECT } from "./nft-table.ts";
+import { TABLE_OBJECT } from "./packets/nft-table.ts";
 
 const HOST = { nameOf: () => "eth0", folder: "/sys/fs/bpf/turnout/v1-a" };
 const LIST = "00112233445566aa";

@@ -1,8 +1,8 @@
 import { isEqual } from "@turnout/core";
 import type { ObjectWords } from "@turnout/core/backend";
-import { elementsOf, isInMap, mapOf } from "./elements.ts";
+import { elementsOf, isInMap, mapOf } from "./bytes/elements.ts";
 import { HOOKS, placeOf } from "./hooks.ts";
-import { encodePlace } from "./layout.ts";
+import { encodePlace } from "./bytes/layout.ts";
 import type {
   Choice,
   DeviceObject,

@@ -1,17 +1,17 @@
 import { basename, join } from "node:path";
 import { FAMILIES } from "@turnout/core/backend";
 import type { BpfMap, Elements, Pin } from "@turnout/host/bpf";
-import { FILTER, linksIn, NOWHERE, programPins } from "./attached.ts";
-import { elementsIn } from "./contents.ts";
-import type { MapParts } from "./contents.ts";
-import { elementsOf, isInMap, WRITTEN_MAPS } from "./elements.ts";
-import type { EbpfMap, WrittenMap } from "./elements.ts";
+import { FILTER, linksIn, NOWHERE, programPins } from "./attach/attached.ts";
+import { elementsIn } from "./pins/contents.ts";
+import type { MapParts } from "./pins/contents.ts";
+import { elementsOf, isInMap, WRITTEN_MAPS } from "./bytes/elements.ts";
+import type { EbpfMap, WrittenMap } from "./bytes/elements.ts";
 import { deviceKey, HOOKS, placeOf } from "./hooks.ts";
-import { encodePlace } from "./layout.ts";
+import { encodePlace } from "./bytes/layout.ts";
 import { filledMark, isMapFolder, isProgramFolder, LINK_FOLDER, servingMark } from "./names.ts";
 import type { Look, ProgramPin } from "./observe.ts";
 import type { EbpfObject, MapObject } from "./objects.ts";
-import type { PinnedMaps, PinWorld } from "./pinned-maps.ts";
+import type { PinnedMaps, PinWorld } from "./pins/pinned-maps.ts";
 import type { EbpfWorld } from "./world.ts";
 
 /** Nothing of ours is pinned on this host. */

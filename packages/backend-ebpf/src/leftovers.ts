@@ -3,9 +3,9 @@ import { familyOf } from "@turnout/core";
 import { ProxyError } from "@turnout/core/backend";
 import type { IPFamily, Leftover } from "@turnout/core/backend";
 import type { BpfMap } from "@turnout/host/bpf";
-import { decodeAddress, STRUCTS } from "./layout.ts";
+import { decodeAddress, STRUCTS } from "./bytes/layout.ts";
 import { hasOurLayout, servingMark } from "./names.ts";
-import type { PinnedMaps, PinWorld } from "./pinned-maps.ts";
+import type { PinnedMaps, PinWorld } from "./pins/pinned-maps.ts";
 
 /** What one folder's map of services holds, by the keys. */
 interface ServiceKeys {

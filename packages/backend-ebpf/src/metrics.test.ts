@@ -1,6 +1,6 @@
 import type { ServicePort } from "@turnout/core/backend";
 import { expect, it } from "vitest";
-import { STRUCTS } from "./layout.ts";
+import { STRUCTS } from "./bytes/layout.ts";
 import { rowId } from "./names.ts";
 import { rowCounts } from "./metrics.ts";
 import { stateOf } from "./test-support/states.ts";

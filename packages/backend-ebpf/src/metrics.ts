@@ -2,7 +2,7 @@ import { objectId } from "@turnout/core/backend";
 import type { BackendMetric, CountName, Counts, IPFamily } from "@turnout/core/backend";
 import { sumCounter } from "@turnout/host/bpf";
 import type { BpfMap } from "@turnout/host/bpf";
-import { encodeId, STRUCTS } from "./layout.ts";
+import { encodeId, STRUCTS } from "./bytes/layout.ts";
 import { loopbackId } from "./names.ts";
 
 /** What programs count of each row, in the contract's words. */

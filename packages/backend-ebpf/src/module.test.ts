@@ -5,7 +5,7 @@ import type { BpfFeature } from "@turnout/host/bpf";
 import { describe, expect, it } from "vitest";
 import { familiesOf, HOOKS } from "./hooks.ts";
 import { ebpfModule } from "./module.ts";
-import { packetSupport } from "./packet-support.ts";
+import { packetSupport } from "./packets/packet-support.ts";
 import { lackingWithout, problemsOf } from "./probe.ts";
 import { stateOf } from "./test-support/states.ts";
 

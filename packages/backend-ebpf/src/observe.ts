@@ -2,8 +2,8 @@ import { invariant } from "@turnout/core";
 import { objectId } from "@turnout/core/backend";
 import type { IPFamily, Observed } from "@turnout/core/backend";
 import type { Elements, LinkInfo } from "@turnout/host/bpf";
-import { elementsOf, isInMap } from "./elements.ts";
-import type { WrittenMap } from "./elements.ts";
+import { elementsOf, isInMap } from "./bytes/elements.ts";
+import type { WrittenMap } from "./bytes/elements.ts";
 import { HOOKS, PACKET_PROGRAMS, placeOf } from "./hooks.ts";
 import {
   decodeAddress,
@@ -16,10 +16,10 @@ import {
   encodePlace,
   LIST_MAX,
   UNSPECIFIED,
-} from "./layout.ts";
+} from "./bytes/layout.ts";
 import { familyOfRow, mapFolderOf } from "./names.ts";
 import type { DeviceObject, EbpfObject, LinkObject, TableObject } from "./objects.ts";
-import { decodeAddressFlags, decodePodRange, decodeSourceRange, sortCIDRs } from "./ranges.ts";
+import { decodeAddressFlags, decodePodRange, decodeSourceRange, sortCIDRs } from "./bytes/ranges.ts";
 
 /** Where a program is pinned. */
 export interface ProgramPin {

@@ -1,6 +1,6 @@
 import { listOption, numberOption, switchOption, textOption } from "@turnout/core/backend";
 import type { IPFamily, OptionOf, OptionsOf } from "@turnout/core/backend";
-import type { DeviceFact } from "./devices.ts";
+import type { DeviceFact } from "./packets/devices.ts";
 
 /** How many elements the maps may have. */
 export interface MapSizes {

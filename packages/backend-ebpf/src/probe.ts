@@ -3,11 +3,11 @@ import type { Capabilities, HostReport, IPFamily } from "@turnout/core/backend";
 import { probeHost, readHostAddresses } from "@turnout/host";
 import { tryNftWrite } from "@turnout/host/nft";
 import type { BpfFeature, BpfProbe } from "@turnout/host/bpf";
-import { deviceFacts } from "./devices.ts";
-import type { DeviceFact } from "./devices.ts";
+import { deviceFacts } from "./packets/devices.ts";
+import type { DeviceFact } from "./packets/devices.ts";
 import { ROOT_CGROUP } from "./options.ts";
 import type { EbpfFacts, EbpfOptions } from "./options.ts";
-import { packetSupport, probeKernel } from "./packet-support.ts";
+import { packetSupport, probeKernel } from "./packets/packet-support.ts";
 import type { EbpfWorld } from "./world.ts";
 
 /** What nothing is served without, in the order in which it is told. */

@@ -2,14 +2,14 @@ import type { LocalDetector, NodeContext, NodeSettings, ServicePort } from "@tur
 import { SHOWCASE } from "@turnout/core/testing";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
-import { elementsOf } from "./elements.ts";
-import { encodeEndpoint } from "./layout.ts";
+import { elementsOf } from "./bytes/elements.ts";
+import { encodeEndpoint } from "./bytes/layout.ts";
 import { familyOfRow, loopbackId } from "./names.ts";
 import type { EbpfObject, ServiceObject } from "./objects.ts";
 import { listsOf, rangesOf } from "./objects.ts";
 import { ebpfModule } from "./module.ts";
 import { renderRow } from "./render.ts";
-import { TABLE_OBJECT } from "./nft-table.ts";
+import { TABLE_OBJECT } from "./packets/nft-table.ts";
 import { renderSkeleton } from "./skeleton.ts";
 import { FACTS, OPTIONS, PARTS, SETTINGS, stateOf } from "./test-support/states.ts";
 

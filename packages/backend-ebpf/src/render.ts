@@ -1,10 +1,10 @@
 import { hostPort, LOOPBACK_ADDRESS, namesLoopback } from "@turnout/core/backend";
 import type { Context, Destination, NodeContext, Origin, ServicePort } from "@turnout/core/backend";
-import { encodeEndpoint, UNSPECIFIED } from "./layout.ts";
+import { encodeEndpoint, UNSPECIFIED } from "./bytes/layout.ts";
 import { listId, loopbackId, NO_LIST, rangesId, rowId } from "./names.ts";
 import type { Choice, ListObject, MapObject, RangesObject, ServiceObject } from "./objects.ts";
 import type { EbpfFacts, EbpfOptions } from "./options.ts";
-import { isInside, podRangesOf, sortCIDRs } from "./ranges.ts";
+import { isInside, podRangesOf, sortCIDRs } from "./bytes/ranges.ts";
 
 /** Whom a choice is for. */
 type Asker = "pod" | "host" | "outside";

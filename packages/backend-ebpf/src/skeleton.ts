@@ -1,11 +1,11 @@
 import { namesLoopback, nodePortAddresses, unusableReason } from "@turnout/core/backend";
 import type { Context } from "@turnout/core/backend";
-import { chooseDevices } from "./devices.ts";
+import { chooseDevices } from "./packets/devices.ts";
 import { deviceKey, HOOKS } from "./hooks.ts";
 import type { ProgramFile } from "./hooks.ts";
-import { UNSPECIFIED } from "./layout.ts";
+import { UNSPECIFIED } from "./bytes/layout.ts";
 import { loopbackId } from "./names.ts";
-import { TABLE_OBJECT } from "./nft-table.ts";
+import { TABLE_OBJECT } from "./packets/nft-table.ts";
 import type { EbpfFacts } from "./options.ts";
 import type { DeviceObject, EbpfObject } from "./objects.ts";
 

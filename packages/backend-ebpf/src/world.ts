@@ -15,8 +15,8 @@ import {
 import type { Bpf, BpfMounts, BpfProbe, Sockets } from "@turnout/host/bpf";
 import type { ProgramFile } from "./hooks.ts";
 import { digest } from "./names.ts";
-import { hostPinFiles } from "./pin-files.ts";
-import type { PinFiles } from "./pin-files.ts";
+import { hostPinFiles } from "./pins/pin-files.ts";
+import type { PinFiles } from "./pins/pin-files.ts";
 
 /** What this backend touches: a Linux host with eBPF. */
 export interface EbpfWorld extends LinuxWorld {

@@ -22,7 +22,7 @@ import type { Step } from "./plan.ts";
 import { probeIptables, readFacts } from "./probe.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
-import { watchHost } from "./watch.ts";
+import { watchHost } from "./watching/watch.ts";
 import { createIptablesWorld } from "./world.ts";
 import type { IptablesWorld } from "./world.ts";
 

@@ -14,7 +14,7 @@ import { ownership, ownSets } from "./observe.ts";
 import type { Look } from "./observe.ts";
 import type { IpvsOptions } from "./options.ts";
 import { largerSet } from "./sets.ts";
-import type { Touched } from "./fingerprints.ts";
+import type { Touched } from "./watching/fingerprints.ts";
 import type { IpvsWorld } from "./world.ts";
 
 /** One family's hands on the host. */

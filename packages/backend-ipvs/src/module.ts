@@ -20,9 +20,9 @@ import type { Step } from "./plan.ts";
 import { probeIpvs, readFacts } from "./probe.ts";
 import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
-import { BoundCount } from "./fingerprints.ts";
-import { watchHost } from "./watch.ts";
-import { Watches } from "./watches.ts";
+import { BoundCount } from "./watching/fingerprints.ts";
+import { watchHost } from "./watching/watch.ts";
+import { Watches } from "./watching/watches.ts";
 import { createIpvsWorld } from "./world.ts";
 import type { IpvsWorld } from "./world.ts";
 

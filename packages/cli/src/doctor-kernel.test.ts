@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { needs } from "@turnout/house/needs";
 import { beforeAll, describe, expect, test } from "vitest";
-import { diagnosisText, type Diagnosis } from "./commands/doctor-report.ts";
+import { diagnosisText, type Diagnosis } from "./commands/doctor/doctor-report.ts";
 import type { Situation, Reported } from "./test-support/doctor-child.ts";
 
 const CHILD = fileURLToPath(new URL("test-support/doctor-child.ts", import.meta.url));

@@ -80,7 +80,7 @@ export { ServiceTable } from "./state/service-table.ts";
 export type { AllowedAddresses } from "./intake/allowed-addresses.ts";
 export { Store } from "./state/store.ts";
 export type { NodeChanges, TableView, TableViewOptions } from "./state/table-view.ts";
-export { flowsToForget } from "./sync/conntrack.ts";
+export { flowsToForget } from "./sync/flows/conntrack.ts";
 export { Ledger } from "./sync/ledger.ts";
 export type { SyncedEvent, SyncObserver } from "./sync/observer.ts";
 export { SERVICE_ENTRIES_MAX, ServiceBound } from "./sync/service-bound.ts";

@@ -3,7 +3,7 @@ import { readStable, scanPath } from "./files/file-scan.ts";
 import { readDocument, splitDocuments } from "./files/manifest.ts";
 import { createKubeClient } from "./kube/kube-client.ts";
 import { collect, parseList } from "./kube/list-page.ts";
-import { resolveAccess, type AccessOptions } from "./kube/resolve-access.ts";
+import { resolveAccess, type AccessOptions } from "./kube/access/resolve-access.ts";
 import { hiddenAmong, HIDING_LABEL } from "./source/hidden-among.ts";
 import type { RawObject } from "./source/raw-object.ts";
 import { selectionFor } from "./source/selectors.ts";

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ServiceFixture } from "@turnout/core/testing";
-import { encodeAddress } from "../layout.ts";
+import { encodeAddress } from "../bytes/layout.ts";
 import type { Calls } from "./agent.ts";
 import { at } from "./clients.ts";
 import type { Question } from "./clients.ts";

@@ -1,6 +1,6 @@
 import { ProxyError } from "@turnout/core/backend";
 import type { BatchOutcome, Elements } from "@turnout/host/bpf";
-import type { WritableMap } from "../map-writes.ts";
+import type { WritableMap } from "../pins/map-writes.ts";
 
 /** The process ends in the middle of a call. */
 export class Killed extends Error {

@@ -1,7 +1,7 @@
 // A thread that replaces the endpoints of two services as fast as it can, while sockets-child.ts connects to one of them.
 import { workerData } from "node:worker_threads";
 import { createBpf } from "@turnout/host/bpf";
-import { encodeDestination, encodeEndpoint, encodePlace, encodeService } from "../layout.ts";
+import { encodeDestination, encodeEndpoint, encodePlace, encodeService } from "../bytes/layout.ts";
 import { listId, NO_LIST } from "../names.ts";
 import type { Choice } from "../objects.ts";
 

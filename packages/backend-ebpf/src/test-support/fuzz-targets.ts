@@ -1,6 +1,6 @@
 import type { FuzzTarget } from "@turnout/house/fuzz";
-import { STRUCTS } from "../layout.ts";
-import type { WrittenMap } from "../elements.ts";
+import { STRUCTS } from "../bytes/layout.ts";
+import type { WrittenMap } from "../bytes/elements.ts";
 import { readLook } from "../observe.ts";
 
 /** What values without a meaning of their own have, and flags. */

@@ -2,9 +2,9 @@
 import { execFileSync } from "node:child_process";
 import { rmdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
-import { encodeAddress, encodeCookie, encodeDestination, encodeEndpoint, encodePlace, STRUCTS } from "../layout.ts";
+import { encodeAddress, encodeCookie, encodeDestination, encodeEndpoint, encodePlace, STRUCTS } from "../bytes/layout.ts";
 import { listId } from "../names.ts";
-import { encodePodRange, encodeSourceRange } from "../ranges.ts";
+import { encodePodRange, encodeSourceRange } from "../bytes/ranges.ts";
 import { bpf, map, ROOT } from "./module-scene.ts";
 
 const [FOUR, TWO] = [

@@ -2,7 +2,7 @@
 import { nftStatementText } from "@turnout/host/nft-statement";
 import { createBpf } from "@turnout/host/bpf";
 import type { Bpf, Direction } from "@turnout/host/bpf";
-import { renderNftTable } from "../nft-table.ts";
+import { renderNftTable } from "../packets/nft-table.ts";
 import type { Calls } from "./agent.ts";
 import { startAgents } from "./agents.ts";
 import { makeNetwork, POD, POD_ENDPOINTS, run } from "./network.ts";

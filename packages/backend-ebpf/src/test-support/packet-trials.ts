@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { createBpf } from "@turnout/host/bpf";
 import type { BpfProgram } from "@turnout/host/bpf";
-import { REFUSED_MARK } from "../nft-table.ts";
+import { REFUSED_MARK } from "../packets/nft-table.ts";
 import type { FlipperData } from "./flipper.ts";
 import { flows, run } from "./network.ts";
 import { place } from "./place.ts";

@@ -7,7 +7,7 @@ import { Worker } from "node:worker_threads";
 import { networkNamespaceCookie } from "@turnout/host/bpf";
 import { SHOWCASE } from "@turnout/core/testing";
 import type { ServiceFixture } from "@turnout/core/testing";
-import { decodeEndpoint, STRUCTS } from "../layout.ts";
+import { decodeEndpoint, STRUCTS } from "../bytes/layout.ts";
 import { ebpfModule } from "../module.ts";
 import { age } from "./age.ts";
 import { ask, askAll, askByOne, at, endpointsOf, furnish, serve } from "./clients.ts";

@@ -1,6 +1,6 @@
 // What conntrack knows of one flow, asked and told over netlink before the call returns.
 import type { Packet } from "@turnout/conformance";
-import { decodeAddress, encodeAddress } from "../layout.ts";
+import { decodeAddress, encodeAddress } from "../bytes/layout.ts";
 import { AF, c, SOCKET, sure } from "./calls.ts";
 
 /** A flow's first packet, with the port it comes from. */

@@ -9,7 +9,7 @@ import { TestClock } from "@turnout/core/testing";
 import { createWorld } from "@turnout/host";
 import type { BpfProbe } from "@turnout/host/bpf";
 import { createFakeLog } from "@turnout/host/testing";
-import { NFT_TABLE, REFUSED_MARK } from "../nft-table.ts";
+import { NFT_TABLE, REFUSED_MARK } from "../packets/nft-table.ts";
 import { createEbpfWorld } from "../world.ts";
 import type { EbpfWorld } from "../world.ts";
 import { failingBpf } from "./failing-bpf.ts";

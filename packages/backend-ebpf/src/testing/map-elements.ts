@@ -1,6 +1,6 @@
 // What an element of the backend's maps is a part of, and which addresses it names.
-import type { EbpfMap } from "../elements.ts";
-import { decodeAddress, STRUCTS } from "../layout.ts";
+import type { EbpfMap } from "../bytes/elements.ts";
+import { decodeAddress, STRUCTS } from "../bytes/layout.ts";
 
 /** Where the name lies, in the keys of maps whose elements are parts of something that is made and removed as a whole. */
 const NAMES: ReadonlyMap<string, readonly [at: number, length: number]> = new Map([

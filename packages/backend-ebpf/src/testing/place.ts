@@ -2,7 +2,7 @@
 import { closeSync, openSync } from "node:fs";
 import type { Packet } from "@turnout/conformance";
 import { unusableReason } from "@turnout/core/backend";
-import { decodeAddress, encodeAddress } from "../layout.ts";
+import { decodeAddress, encodeAddress } from "../bytes/layout.ts";
 import { AF, awaitInput, c, ERRNO, errno, NETWORK, SOCKET, sure } from "./calls.ts";
 
 /** What a call of connect or sendto came to. */

@@ -1,5 +1,5 @@
 // Packets as bytes, for programs that are tried on one. Checksums are left out: no program of ours looks at them.
-import { encodeAddress } from "../layout.ts";
+import { encodeAddress } from "../bytes/layout.ts";
 
 /** What a packet is like; the rest is usual. */
 export interface RawPacket {

@@ -2,9 +2,9 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createReferenceHost, referenceBackend } from "@turnout/conformance";
-import { CallWatch } from "./conformance-calls.ts";
-import { runHistories } from "./conformance-histories.ts";
-import type { BackendReport } from "./conformance-report.ts";
+import { CallWatch } from "./conformance/conformance-calls.ts";
+import { runHistories } from "./conformance/conformance-histories.ts";
+import type { BackendReport } from "./conformance/conformance-report.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ToyEnvironment } from "../test-support/toy-environment.ts";
 

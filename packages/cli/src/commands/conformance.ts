@@ -2,7 +2,7 @@ import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { addBackendOptions } from "../options.ts";
 import { EXAMPLE_BACKEND } from "../registry.ts";
-import type { ConformanceOptions } from "./conformance-exam.ts";
+import type { ConformanceOptions } from "./conformance/conformance-exam.ts";
 
 const EXAMPLES = `
 Examples:
@@ -36,7 +36,7 @@ export function addConformance(program: Command, env: Environment): void {
   command.addHelpText("after", EXAMPLES);
   command.action(async (options: ConformanceOptions) => {
     // The kit is large, and no other command plays it.
-    const { examine } = await import("./conformance-exam.ts");
+    const { examine } = await import("./conformance/conformance-exam.ts");
     await examine(options, env);
   });
 }

@@ -4,7 +4,7 @@ import { outputJson } from "../output-json.ts";
 import { addLogOptions, collect, OPTION_HELP } from "../options.ts";
 import { addAddress } from "../running-proxy.ts";
 import { BACKEND_HELP, EXAMPLE_BACKEND } from "../registry.ts";
-import type { DoctorOptions } from "./doctor-run.ts";
+import type { DoctorOptions } from "./doctor/doctor-run.ts";
 
 const EXAMPLES = `
 Examples:
@@ -26,7 +26,10 @@ export function addDoctor(program: Command, env: Environment, onFault: () => voi
   command.addHelpText("after", EXAMPLES);
   command.action(async (options: DoctorOptions) => {
     // What looks at a host is large, and a proxy that runs has no use for it.
-    const [{ diagnoseHost }, { diagnosisText }] = await Promise.all([import("./doctor-run.ts"), import("./doctor-report.ts")]);
+    const [{ diagnoseHost }, { diagnosisText }] = await Promise.all([
+      import("./doctor/doctor-run.ts"),
+      import("./doctor/doctor-report.ts"),
+    ]);
     const diagnosis = await diagnoseHost(options, env);
     env.out(options.output === "json" ? outputJson(diagnosis, 2) : diagnosisText(diagnosis));
     if (diagnosis.findings.some(({ severity }) => severity === "fault")) onFault();

@@ -2,7 +2,7 @@ import type { Abilities, BackendModule, FlowFilter, IPFamily } from "@turnout/co
 import { FAMILIES, isEqual } from "@turnout/core";
 import type { Packet } from "../oracle/packet.ts";
 import type { FakeHost, Fault, OptionalMember } from "../runner/fake-host.ts";
-import { checkFacts } from "./facts-checks.ts";
+import { checkFacts } from "./watching/facts-checks.ts";
 import type { Findings } from "./findings.ts";
 import { Runner } from "../runner/runner.ts";
 import type { RunnerOptions } from "../runner/runner.ts";
@@ -10,8 +10,8 @@ import { addressesOf, service, SERVICE_PORT, slices } from "../runner/short.ts";
 import { stagePeer, STAGE_OBJECTS } from "../runner/stage.ts";
 import type { Subject } from "../runner/subject.ts";
 import { checkCounts } from "./count-checks.ts";
-import { checkLeft } from "./left-checks.ts";
-import { checkWatch } from "./watch-checks.ts";
+import { checkLeft } from "./watching/left-checks.ts";
+import { checkWatch } from "./watching/watch-checks.ts";
 import { checkWrites } from "./write-checks.ts";
 
 /** Longer than any wait after a failure. */

@@ -6,8 +6,8 @@ import { CLAIMS } from "./claims.ts";
 import { CLUSTER_IPS } from "./cluster-ips.ts";
 import { ENDPOINTS } from "./endpoints.ts";
 import { EXTERNAL } from "./external.ts";
-import { HOSTILE_INPUT } from "./hostile-input.ts";
-import { HOSTILE_SLICES } from "./hostile-slices.ts";
+import { HOSTILE_INPUT } from "./hostile/hostile-input.ts";
+import { HOSTILE_SLICES } from "./hostile/hostile-slices.ts";
 import { LIFECYCLE } from "./lifecycle.ts";
 import { NODE_PORTS } from "./node-ports.ts";
 import { NODE_FACTS } from "./node.ts";
@@ -17,7 +17,7 @@ import { SOURCE_ADDRESS } from "./source-address.ts";
 import { SOURCE_RANGES } from "./source-ranges.ts";
 import { TERMINATING } from "./terminating.ts";
 import { TOPOLOGY } from "./topology.ts";
-import { THEFTS } from "./thefts.ts";
+import { THEFTS } from "./hostile/thefts.ts";
 import { UDP_FLOWS } from "./udp-flows.ts";
 
 /** Every scenario of the conformance kit. */

@@ -1,11 +1,11 @@
 import type { Backend, Context, KernelObject, LeftObjects } from "../contract/backend.ts";
 import type { Capabilities } from "../contract/capabilities.ts";
-import { changingDestinations } from "./conntrack.ts";
+import { changingDestinations } from "./flows/conntrack.ts";
 import { FeedReader } from "./feed-reader.ts";
 import { isEqual } from "../model/equal.ts";
 import { ProxyError } from "../model/errors.ts";
 import type { ErrorCode } from "../model/errors.ts";
-import { FlowForgetter } from "./flow-forgetter.ts";
+import { FlowForgetter } from "./flows/flow-forgetter.ts";
 import { HostLink } from "./host-link.ts";
 import type { AppliedCount } from "./host-link.ts";
 import type { ChangeSet, Feed, NodeContext, ServicePort } from "../model/rows.ts";

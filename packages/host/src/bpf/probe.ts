@@ -12,7 +12,7 @@ import type { BpfFeature, Found } from "./features.ts";
 import type { Libbpf } from "./libbpf-calls.ts";
 import { loadLibbpf } from "./libbpf.ts";
 import { bpfMountsIn } from "./mounts.ts";
-import { canDestroySockets } from "./sockets.ts";
+import { canDestroySockets } from "./sockets/sockets.ts";
 
 /** What a probe of this host found. */
 export interface BpfProbe {

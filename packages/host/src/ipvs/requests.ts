@@ -1,5 +1,5 @@
 import type { IPFamily } from "@turnout/core";
-import { ipBytes } from "../netlink/conntrack.ts";
+import { ipBytes } from "../netlink/conntrack/conntrack.ts";
 import { genericPayload } from "../netlink/generic.ts";
 import { AF } from "../netlink/host-addresses.ts";
 import { attribute, be16, host16, host32, nested, zeroEnded } from "../netlink/message.ts";

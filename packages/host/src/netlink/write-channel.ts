@@ -2,7 +2,7 @@ import { ProxyError } from "@turnout/core";
 import { errno, kernelError } from "./errno.ts";
 import { loadLibc } from "./libc.ts";
 import { isSupportedByteOrder, messagesOf, NLMSG } from "./message.ts";
-import type { NftBatch } from "./nft-batch.ts";
+import type { NftBatch } from "./nft/nft-batch.ts";
 
 // @source linux/socket.h, asm-generic/socket.h, linux/netlink.h
 const AF_NETLINK = 16;

@@ -1,7 +1,7 @@
 // Run by bpf/maps-kernel.test.ts; prints what it saw as JSON.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { createBpf } from "../bpf/bpf.ts";
-import { perCpuValues } from "../bpf/per-cpu.ts";
+import { perCpuValues } from "../bpf/maps/per-cpu.ts";
 import { keysOf, numbered, objectFile, runScenario, prefix, readAll, refusal, target, u32, u64 } from "./bpf-scene.ts";
 
 const bpf = createBpf();

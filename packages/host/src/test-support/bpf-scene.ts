@@ -3,9 +3,9 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { ProxyError } from "@turnout/core";
-import type { Elements } from "../bpf/map-batches.ts";
-import type { BpfMap } from "../bpf/map.ts";
-import { sumCounter } from "../bpf/per-cpu.ts";
+import type { Elements } from "../bpf/maps/map-batches.ts";
+import type { BpfMap } from "../bpf/maps/map.ts";
+import { sumCounter } from "../bpf/maps/per-cpu.ts";
 
 /** Path of a compiled object of this folder. */
 export function objectFile(name: string): string {

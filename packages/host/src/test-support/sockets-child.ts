@@ -7,8 +7,8 @@ import { readlinkSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
-import { inNetworkNamespace, networkNamespaceCookie } from "../bpf/namespace.ts";
-import { createSockets } from "../bpf/sockets.ts";
+import { inNetworkNamespace, networkNamespaceCookie } from "../bpf/sockets/namespace.ts";
+import { createSockets } from "../bpf/sockets/sockets.ts";
 import { runScenario, refusal, tool } from "./bpf-scene.ts";
 
 async function udpServer(): Promise<{ readonly socket: UdpSocket; readonly port: number }> {

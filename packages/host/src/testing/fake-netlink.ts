@@ -1,17 +1,17 @@
 import { FAMILIES, ProxyError } from "@turnout/core";
 import type { FlowFilter, IPFamily } from "@turnout/core";
 import { EventQueue } from "../queue/event-queue.ts";
-import { canonicalHostPort, createFlowMatcher } from "../netlink/flow-matcher.ts";
+import { canonicalHostPort, createFlowMatcher } from "../netlink/conntrack/flow-matcher.ts";
 import type { Device, DeviceRoute } from "../netlink/devices.ts";
 import type { HostAddress } from "../netlink/host-addresses.ts";
 import type { Netlink } from "../netlink/netlink.ts";
 import type { LegacyTableInfo } from "../netlink/legacy-info.ts";
-import type { NftChain } from "../netlink/nft-chains.ts";
-import type { NftChange } from "../netlink/nft-changes.ts";
-import type { NftPartsQuestion } from "../netlink/nft-parts.ts";
+import type { NftChain } from "../netlink/nft/nft-chains.ts";
+import type { NftChange } from "../netlink/nft/nft-changes.ts";
+import type { NftPartsQuestion } from "../netlink/nft/nft-parts.ts";
 import type { NftElements } from "../nft-statement/nft-statement.ts";
-import type { NftTable, NftTableSink } from "../netlink/nft-table.ts";
-import type { NftEvent } from "../netlink/nft-events.ts";
+import type { NftTable, NftTableSink } from "../netlink/nft/nft-table.ts";
+import type { NftEvent } from "../netlink/nft/nft-events.ts";
 
 /** A conntrack entry of the fake; texts are `ip:port` or `[ip]:port`. */
 export interface FakeFlow {

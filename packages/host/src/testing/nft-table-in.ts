@@ -1,8 +1,8 @@
-import { inNetworkNamespace } from "../bpf/namespace.ts";
+import { inNetworkNamespace } from "../bpf/sockets/namespace.ts";
 import { DumpChannel } from "../netlink/dump-channel.ts";
 import type { Netlink } from "../netlink/netlink.ts";
-import { readNftTable } from "../netlink/nft-table.ts";
-import { deleteNftTable, prepareNftWrite } from "../netlink/nft-write.ts";
+import { readNftTable } from "../netlink/nft/nft-table.ts";
+import { deleteNftTable, prepareNftWrite } from "../netlink/nft/nft-write.ts";
 import { NETLINK } from "../netlink/socket.ts";
 import { WriteChannel } from "../netlink/write-channel.ts";
 

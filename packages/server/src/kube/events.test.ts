@@ -3,7 +3,7 @@ import { createApiServer, type ApiServer } from "@turnout/lab";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { KubeRun, service, watching } from "../test-support/kube.ts";
 import { eventually, ManualClock, TestClock } from "../test-support/world.ts";
-import { EventQueue } from "./event-queue.ts";
+import { EventQueue } from "./events/event-queue.ts";
 
 const STARTING: ProxyEvent = { reason: "Starting", action: "StartKubeProxy", note: "it is Turnout", type: "Normal" };
 const WARNING: ProxyEvent = { ...STARTING, reason: "RulesChangedByOthers", action: "RepairRules", type: "Warning" };

@@ -1,13 +1,13 @@
 import type { RestClientMetrics } from "@turnout/client/daemon";
 import { OBJECT_KINDS, ProxyError, type Clock, type Log, type ObjectKind } from "@turnout/core";
-import type { EventQueue } from "./event-queue.ts";
+import type { EventQueue } from "./events/event-queue.ts";
 import { createKubeClient, proxyOf } from "./kube-client.ts";
 import { LoggedProblems } from "./outage-log.ts";
 import type { ObjectSink, Source } from "../source/object-sink.ts";
 import { Reflector } from "./reflector.ts";
 import { DEFAULT_TIMINGS, type ReflectorTimings } from "./reflector-timings.ts";
 import { askServerVersion } from "./server-version.ts";
-import { resolveAccess, type AccessOptions } from "./resolve-access.ts";
+import { resolveAccess, type AccessOptions } from "./access/resolve-access.ts";
 import { selectionFor } from "../source/selectors.ts";
 
 /** Times of a kube source; those of {@link DEFAULT_TIMINGS} and of the client. */

@@ -12,7 +12,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { KubeRun } from "../test-support/kube.ts";
 import { startProxy } from "../test-support/proxies.ts";
 import { eventually } from "../test-support/world.ts";
-import { openLoginPlugin } from "./open-login.ts";
+import { openLoginPlugin } from "./access/open-login.ts";
 
 let folder: string;
 beforeEach(async () => {

@@ -3,7 +3,7 @@ import { createApiServer, type ApiServer } from "@turnout/lab";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { KubeRun, service, watching } from "../test-support/kube.ts";
 import { eventually, TestClock } from "../test-support/world.ts";
-import { EventQueue } from "./event-queue.ts";
+import { EventQueue } from "./events/event-queue.ts";
 
 let api: ApiServer;
 let run: KubeRun;

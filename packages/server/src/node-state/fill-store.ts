@@ -1,6 +1,6 @@
 import { servesExternalIPs, type RestClientMetrics, type RunConfig } from "@turnout/client/daemon";
 import type { Clock, Issue, Log, ObjectKind, Store } from "@turnout/core";
-import type { EventQueue } from "../kube/event-queue.ts";
+import type { EventQueue } from "../kube/events/event-queue.ts";
 import { openSource, type ObjectSourceSpec } from "./source.ts";
 
 const EXTERNAL_IPS_HINT = "the feature gate AllowServiceExternalIPs=true serves all of them, --allowed-external-ip-cidrs some";

@@ -12,7 +12,7 @@ import {
 } from "@turnout/client";
 import { issueEvents, STARTING, type ProxyEvent, type RestClientMetrics, type RunConfig } from "@turnout/client/daemon";
 import { createFeed, isEqual, Store, type Clock, type Feed, type IPFamily, type Issue, type Log, type ObjectKind } from "@turnout/core";
-import { EventQueue } from "../kube/event-queue.ts";
+import { EventQueue } from "../kube/events/event-queue.ts";
 import { parseSourceSpec, type ObjectSourceSpec, type SourceSpec } from "./source.ts";
 import { fillStore, type SourceEnvironment } from "./fill-store.ts";
 import { refuseAllowOptions } from "./refuse-limits.ts";

@@ -2,7 +2,7 @@ import { wire } from "@turnout/client/protocol";
 import { ProxyError } from "@turnout/core";
 import type { FuzzTarget } from "@turnout/house/fuzz";
 import { readDocument, splitDocuments } from "../files/manifest.ts";
-import { parseKubeconfig } from "../kube/kubeconfig.ts";
+import { parseKubeconfig } from "../kube/access/kubeconfig.ts";
 import { LineSplitter } from "../kube/line-splitter.ts";
 import { parseList } from "../kube/list-page.ts";
 import { parseRefusal } from "../kube/refusal.ts";

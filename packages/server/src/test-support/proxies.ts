@@ -2,7 +2,7 @@ import { once } from "node:events";
 import http from "node:http";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
-import { readExactly } from "../kube/proxy-tunnel.ts";
+import { readExactly } from "../kube/access/proxy-tunnel.ts";
 
 /** How a proxy under test is made. */
 export interface TestProxyOptions {

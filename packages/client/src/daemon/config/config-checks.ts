@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core";
 import { FIELDS, PATHS, type Field } from "./config-fields.ts";
 import type { ConfigPath, ConfigValues, GivenValues } from "./config-values.ts";
-import { isGateOn } from "./feature-gates.ts";
+import { isGateOn } from "./gates/feature-gates.ts";
 
 /** Whose modes read a section, or a part of it; what is not named counts in every mode. Upstream nftables reads its own masquerade bit, and checks iptables' one all the same. */
 const COUNTS_IN: Readonly<Record<string, (proxyMode: string) => boolean>> = {

@@ -17,7 +17,7 @@ import {
   type ValueKind,
 } from "./config-kinds.ts";
 import type { ConfigPath, ConfigValues, VModuleItem } from "./config-values.ts";
-import { wrongGate } from "./feature-gates.ts";
+import { wrongGate } from "./gates/feature-gates.ts";
 import { KUBE_PROXY_VERSION } from "./gen/kube-proxy-gates.ts";
 
 /** One row of the configuration table: file field, flag, default and check in one place. */

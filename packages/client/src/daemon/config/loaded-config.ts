@@ -3,9 +3,9 @@ import type { TypedOption } from "./backend-options.ts";
 import { checkValues } from "./config-checks.ts";
 import { CONFIG_FLAGS, flagFor, parseConfigFlags, typedTexts, type RawFlags } from "./config-flags.ts";
 import type { ConfigPath, GivenValues } from "./config-values.ts";
-import { isGateOn } from "./feature-gates.ts";
+import { isGateOn } from "./gates/feature-gates.ts";
 import { parseKubeProxyConfig } from "./kube-proxy-config.ts";
-import type { TurnoutGateName } from "./turnout-gates.ts";
+import type { TurnoutGateName } from "./gates/turnout-gates.ts";
 
 /** A file as it was when it was read. */
 export interface FileText {

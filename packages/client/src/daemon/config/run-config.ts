@@ -9,7 +9,7 @@ import type { RawFlags } from "./config-flags.ts";
 import { INTEGER } from "./config-kinds.ts";
 import type { ConfigValues, GivenValues } from "./config-values.ts";
 import { CONFIGZ, configz } from "./configz.ts";
-import { gatesWithoutEffect, gateStates, isGateOn, servesExternalIPs, type GateSettings, type GateState } from "./feature-gates.ts";
+import { gatesWithoutEffect, gateStates, isGateOn, servesExternalIPs, type GateSettings, type GateState } from "./gates/feature-gates.ts";
 import { flagTexts } from "./flag-texts.ts";
 import { asksFor, countedSections, iptablesNodePortAddresses, otherMode, sectionOptions } from "./mode-sections.ts";
 import { insightSettings, type InsightSettings } from "./insight-flags.ts";

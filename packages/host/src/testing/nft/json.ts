@@ -1,5 +1,5 @@
-import type { NftElement } from "../../netlink/nft-elements.ts";
-import type { NftTable } from "../../netlink/nft-table.ts";
+import type { NftElement } from "../../netlink/nft/nft-elements.ts";
+import type { NftTable } from "../../netlink/nft/nft-table.ts";
 import { printHook } from "../../nft-statement/print.ts";
 import { dataJson } from "./ruleset.ts";
 import type { Element, NftSet, Ruleset, Table } from "./ruleset.ts";

@@ -1,0 +1,118 @@
+import { hash, randomUUID } from "node:crypto";
+import type { ProxyEvent } from "@turnout/client/daemon";
+import { ProxyError, type Clock } from "@turnout/core";
+import type { KubeClient } from "../kube-client.ts";
+import { collect } from "../list-page.ts";
+import { HTTP, refusalError, type Refusal } from "../refusal.ts";
+
+/** The proxy that events are of. */
+export interface EventSource {
+  /** The Node that they are about, unless they are about a Service. */
+  readonly nodeName: string;
+  /** Of the host; it tells the proxies of one Node apart. */
+  readonly hostname: string;
+}
+
+/** What is needed to send one event. */
+export interface EventSender {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  /** In [0, 1). */
+  readonly random: () => number;
+}
+
+/** Namespace of events about objects that have none. */
+const NAMESPACE = "default";
+/** What the API takes. @source kubernetes pkg/apis/core/validation/events.go NoteLengthLimit, in bytes */
+const NOTE_BYTES_MAX = 1_024;
+/** A DNS subdomain. @source kubernetes apimachinery NameIsDNSSubdomain */
+const NAME = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+/** As many hexadecimal digits as a time has. */
+const NAME_DIGITS = 16;
+/** As client-go's broadcaster has them. */
+const TRIES_MAX = 12;
+const PAUSE_MS = 10_000;
+const IDLE_MS = 30_000;
+const ANSWER_BYTES_MAX = 1024 * 1024;
+
+/**
+ * Make an event from the controller that kube-proxy calls itself, so that what looks for its events finds ours.
+ *
+ * Units: `atNs` since the epoch; it makes the name, so no two events have the same. The name of an event of the cluster is made of what it says,
+ * so all nodes make one object.
+ * @source client-go v0.36.3 tools/events/event_recorder.go makeEvent; tools/record/util GenerateEventName
+ */
+export function eventObject({ nodeName, hostname }: EventSource, event: ProxyEvent, atNs: bigint): Readonly<Record<string, unknown>> {
+  const { reason, type, action, note, service, isOfCluster } = event;
+  const object = service === undefined ? { kind: "Node", name: nodeName } : { kind: "Service", ...service };
+  const own = isOfCluster === true ? hash("sha256", `${reason} ${note}`).slice(0, NAME_DIGITS) : atNs.toString(16);
+  const name = `${object.name}.${own}`;
+  const namespace = service?.namespace ?? NAMESPACE;
+  return {
+    apiVersion: "events.k8s.io/v1",
+    kind: "Event",
+    metadata: { name: NAME.test(name) ? name : randomUUID(), namespace },
+    // The API reads exactly six digits.
+    eventTime: new Date(Number(atNs / 1_000_000n)).toISOString().replace("Z", "000Z"),
+    reportingController: "kube-proxy",
+    reportingInstance: `kube-proxy-${hostname}`,
+    action,
+    reason,
+    regarding: { apiVersion: "v1", ...object },
+    note: firstBytes(note, NOTE_BYTES_MAX),
+    type,
+  };
+}
+
+/** Cut a text without cutting a character. */
+function firstBytes(text: string, bytesMax: number): string {
+  return new TextDecoder().decode(Buffer.from(text).subarray(0, bytesMax), { stream: true });
+}
+
+/**
+ * Send what {@link eventObject} made, once; gives why it was not written. Never rejects for what the server says or doesn't.
+ *
+ * Edges: a refusal is final, but that there is an event of this name is none: another node has written it; a server that is away is tried again
+ * for two minutes. Aborted: nothing is given.
+ * @source client-go v0.36.3 tools/events/event_broadcaster.go attemptRecording
+ */
+export async function sendEvent(
+  event: Readonly<Record<string, unknown>>,
+  namespace: string | undefined,
+  { client, clock, random }: EventSender,
+  signal: AbortSignal,
+): Promise<ProxyError | undefined> {
+  const path = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(namespace ?? NAMESPACE)}/events`;
+  for (let triesLeft = TRIES_MAX - 1; ; triesLeft--) {
+    const problem = await send(client, path, event, signal);
+    if (problem === undefined || signal.aborted) return undefined;
+    if (triesLeft === 0 || problem.isFinal) return problem.error;
+    await clock.sleep(Math.round(PAUSE_MS * (1 + random() / 4)), signal);
+    if (signal.aborted) return undefined;
+  }
+}
+
+interface Problem {
+  readonly error: ProxyError;
+  /** Asking again won't help. */
+  readonly isFinal: boolean;
+}
+
+async function send(client: KubeClient, path: string, event: object, signal: AbortSignal): Promise<Problem | undefined> {
+  try {
+    const answer = await client.ask({ path, body: event, idleMs: IDLE_MS }, signal);
+    if (answer.kind === "unreached") return { error: answer.error, isFinal: false };
+    if (answer.kind === "refused" && answer.status === HTTP.conflict) return undefined;
+    if (answer.kind === "refused") return { error: refusalError(answer), isFinal: isFinal(answer) };
+    await collect(answer.chunks, ANSWER_BYTES_MAX);
+    return undefined;
+  } catch (error) {
+    if (!ProxyError.is(error)) throw error;
+    return { error, isFinal: false };
+  }
+}
+
+/** Credentials may come good, a busy or broken server may recover. */
+function isFinal({ status }: Refusal): boolean {
+  return status < HTTP.serverError && status !== HTTP.unauthorized && status !== HTTP.tooMany;
+}
