@@ -21,6 +21,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   kpng: ["core", "client", "server"],
   host: ["core"],
   explain: ["core", "host"],
+  fakes: ["core", "host", "conformance"],
   lab: ["core", "host"],
   backend: ["core", "client", "host"],
   scripts: [],
@@ -53,6 +54,8 @@ function siblingProblem(file: SourceFile, target: string): string | undefined {
   if ((layer === "server" || layer === "kpng") && target === "lab" && file.isTest) return undefined;
   // The kit examines what tests and fake hosts hand it, and `turnout conformance` plays it.
   if (target === "conformance" && layer !== "core" && (file.isTest || file.path.includes("/src/testing/"))) return undefined;
+  // Hosts in memory are what backends ship for the kit.
+  if (target === "fakes" && layer.startsWith("backend-") && (file.isTest || file.path.includes("/src/testing/"))) return undefined;
   if (target.startsWith("backend-")) {
     return mayNameBackends(file.path) ? undefined : `@turnout/${target}: only packages/cli/src/registry.ts and e2e name a backend`;
   }

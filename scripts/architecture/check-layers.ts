@@ -90,6 +90,13 @@ export const LAYERS: Readonly<Record<string, Readonly<Record<string, readonly st
     "node-api": ["gen", "grpc"],
     "node-state": ["source", "files", "kube"],
   },
+  fakes: {
+    host: [],
+    ipset: ["host"],
+    nft: ["host"],
+    iptables: ["host", "ipset"],
+    ipvs: ["host"],
+  },
   explain: {
     tables: [],
     readings: ["tables"],

@@ -13,3 +13,6 @@ export { IPVS_MODULES } from "./modules.ts";
 export { playInVm } from "./run-in-vm-child.ts";
 export { jsonFromVm, nodeCommand, runInVm } from "./run-in-vm.ts";
 export type { VmOptions, VmResult } from "./run-in-vm.ts";
+export { attempt, connectToEcho } from "./client.ts";
+export type { Attempt, EchoClient } from "./client.ts";
+export { linesOf, sh } from "./shell.ts";

@@ -2,7 +2,7 @@
  * What Turnout's backends share about a Linux host: running programs, netlink, own addresses, kernel parameters, probes.
  *
  * Everything here touches the machine; its fakes are in `@turnout/host/testing`. For backends that use these tools there are also
- * `@turnout/host/iptables`, `/nft`, `/ipset` and `/ipvs`, with fakes in `@turnout/host/testing/iptables` and so on, and `/bpf`.
+ * `@turnout/host/iptables`, `/nft`, `/ipset` and `/ipvs`, with fakes in `@turnout/fakes/iptables` and so on, and `/bpf`.
  * @packageDocumentation
  */
 export { readHostAddresses } from "./addresses/host-addresses.ts";
@@ -39,3 +39,5 @@ export type { HostProbe, ReadText, Version } from "./facts/probes.ts";
 export { readParameter, readParameters, setParameter } from "./facts/parameters.ts";
 export { IPTABLES_TABLES } from "./netlink/nft/nft-tables.ts";
 export type { NftTableName } from "./netlink/nft/nft-tables.ts";
+export { errno } from "./netlink/errno.ts";
+export { createNetlink } from "./netlink/netlink.ts";

@@ -1,6 +1,6 @@
 import { TestClock } from "@turnout/core/testing";
 import { createFakeLog, createFakeNetlink } from "@turnout/host/testing";
-import { createNftExec } from "@turnout/host/testing/nft";
+import { createNftExec } from "@turnout/fakes/nft";
 import { ROOT_CGROUP } from "../options.ts";
 import { createEbpfWorld } from "../world.ts";
 import type { EbpfWorld } from "../world.ts";

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import type { ExecResult } from "@turnout/core";
 import { createExec } from "@turnout/host";
-import { heard } from "@turnout/host/testing/iptables";
+import { heard } from "@turnout/fakes/iptables";
 
 function ip(...args: readonly string[]): void {
   const { status, stderr } = spawnSync("ip", args, { encoding: "utf8" });

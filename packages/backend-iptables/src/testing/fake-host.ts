@@ -1,10 +1,12 @@
 import type { FakeHost, Packet, Trace } from "@turnout/conformance";
 import type { ExecResult } from "@turnout/core";
 import type { LinuxWorld } from "@turnout/host";
-import { createFakeSysctl, LinuxFakeHost } from "@turnout/host/testing";
-import type { FakeSysctl, FollowOptions } from "@turnout/host/testing";
-import { FakeIptables, linesOf, tamperWith } from "@turnout/host/testing/iptables";
-import type { FakeIptablesOptions } from "@turnout/host/testing/iptables";
+import { LinuxFakeHost } from "@turnout/fakes";
+import { createFakeSysctl } from "@turnout/host/testing";
+import type { FollowOptions } from "@turnout/fakes";
+import type { FakeSysctl } from "@turnout/host/testing";
+import { FakeIptables, linesOf, tamperWith } from "@turnout/fakes/iptables";
+import type { FakeIptablesOptions } from "@turnout/fakes/iptables";
 import { isOwnChain, OWNERSHIP } from "./ownership.ts";
 
 const SYSCTLS: Readonly<Record<string, string>> = {

@@ -1,4 +1,4 @@
-import type { RuleOwnership } from "@turnout/host/testing/iptables";
+import type { RuleOwnership } from "@turnout/fakes/iptables";
 
 /** Chains of kube-proxy's with names of their own. */
 const STATIC_CHAINS: ReadonlySet<string> = new Set([

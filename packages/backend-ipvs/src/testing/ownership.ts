@@ -1,4 +1,4 @@
-import type { RuleOwnership } from "@turnout/host/testing/iptables";
+import type { RuleOwnership } from "@turnout/fakes/iptables";
 
 /** Chains that are this backend's, by their names. */
 const OWN_CHAINS: ReadonlySet<string> = new Set([

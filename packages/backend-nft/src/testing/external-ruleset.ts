@@ -1,7 +1,7 @@
 import { stagePeer } from "@turnout/conformance";
 import { match, meta, payload, setMark } from "@turnout/host/nft-statement";
 import type { NftChainSpec, NftRuleStatement, NftStatement } from "@turnout/host/nft-statement";
-import { EXTERNAL_BIT } from "@turnout/host/testing/nft";
+import { EXTERNAL_BIT } from "@turnout/fakes/nft";
 
 /** The mark bit of a backend whose settings name none. */
 const DEFAULT_BIT = 0x4000;

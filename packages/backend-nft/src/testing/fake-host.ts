@@ -1,12 +1,12 @@
 import { invariant } from "@turnout/core";
 import type { FakeHost, Packet, Trace } from "@turnout/conformance";
 import type { LinuxWorld } from "@turnout/host";
-import { LinuxFakeHost } from "@turnout/host/testing";
-import type { FollowOptions } from "@turnout/host/testing";
-import { FakeNft } from "@turnout/host/testing/nft";
+import { LinuxFakeHost } from "@turnout/fakes";
+import type { FollowOptions } from "@turnout/fakes";
+import { FakeNft } from "@turnout/fakes/nft";
 import { nftStatementText } from "@turnout/host/nft-statement";
 import type { NftStatement } from "@turnout/host/nft-statement";
-import type { NftResult } from "@turnout/host/testing/nft";
+import type { NftResult } from "@turnout/fakes/nft";
 import { TABLE } from "../names.ts";
 import { EXTERNAL_RULESET } from "./external-ruleset.ts";
 import { linesOf } from "./inventory.ts";

@@ -5,4 +5,4 @@
  */
 export { createFakeHost } from "./fake-host.ts";
 export type { NftFakeHost } from "./fake-host.ts";
-export type { NftResult } from "@turnout/host/testing/nft";
+export type { NftResult } from "@turnout/fakes/nft";

@@ -1,4 +1,4 @@
-import type { Chain, NftSet, Ruleset, Table } from "@turnout/host/testing/nft";
+import type { Chain, NftSet, Ruleset, Table } from "@turnout/fakes/nft";
 
 /**
  * List tables in lines that two hosts with the same content share: no handles, sets in any order.

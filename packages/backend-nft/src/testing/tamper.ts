@@ -1,5 +1,5 @@
 import type { NftElementWrite, NftPartKind, NftRuleStatement, NftStatement, NftVerdict } from "@turnout/host/nft-statement";
-import type { Chain, Element, NftSet, Rule, Ruleset, Table } from "@turnout/host/testing/nft";
+import type { Chain, Element, NftSet, Rule, Ruleset, Table } from "@turnout/fakes/nft";
 import { TABLE } from "../names.ts";
 
 /**

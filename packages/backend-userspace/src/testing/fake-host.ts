@@ -1,7 +1,8 @@
 import { familyOf } from "@turnout/core";
 import type { FakeHost, Flow, Packet, Trace } from "@turnout/conformance";
-import { createFakeIp, LinuxFakeHost } from "@turnout/host/testing";
-import type { FollowOptions } from "@turnout/host/testing";
+import { LinuxFakeHost } from "@turnout/fakes";
+import { createFakeIp } from "@turnout/host/testing";
+import type { FollowOptions } from "@turnout/fakes";
 import { OWN_DEVICE } from "../objects.ts";
 import type { UserspaceWorld } from "../world.ts";
 import { FakeSockets, type Flow as UdpFlow } from "./fake-sockets.ts";

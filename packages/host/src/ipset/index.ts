@@ -1,7 +1,8 @@
 /**
  * The program ipset: its version, reading sets, changing them. What is written with it: `@turnout/host/ipset/text`; its fake:
- * `@turnout/host/testing/ipset`.
+ * `@turnout/fakes/ipset`.
  *
  * @packageDocumentation
  */
 export { IpsetTool } from "./tool.ts";
+export { ipsetError, refusedLine } from "./tool.ts";

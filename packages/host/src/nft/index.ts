@@ -13,3 +13,6 @@ export { readShownTable, textsByHandle } from "./shown-table.ts";
 export { Patience } from "./patience.ts";
 export type { PatienceOptions } from "./patience.ts";
 export { calledAt, DSTNAT, inOrder, SRCNAT } from "./hook-order.ts";
+export { nftError } from "./errors.ts";
+export type { NamedSets } from "./named-sets.ts";
+export { readNftRule } from "./read-rules.ts";

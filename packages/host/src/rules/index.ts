@@ -10,3 +10,5 @@ export type { ExternalChain, ExternalRule, ExternalTable, HookedPacket } from ".
 export { isAddressIn } from "./values.ts";
 export { newPacket, translatingRules, verdictOf } from "./verdict.ts";
 export type { Unmarked, Verdict } from "./verdict.ts";
+export { RecentLists } from "./recent-lists.ts";
+export type { LearnedEntry } from "./rule.ts";

@@ -7,8 +7,7 @@ import { Mutex } from "../addresses/mutex.ts";
 import { OwnAddresses } from "../addresses/own-addresses.ts";
 import { createExec } from "../exec/exec.ts";
 import { createNetlink } from "../netlink/netlink.ts";
-import { attempt } from "./client.ts";
-import { sh } from "./shell.ts";
+import { attempt, sh } from "@turnout/house/vm";
 
 const { signal } = new AbortController();
 const DEVICE = "kube-ipvs0";

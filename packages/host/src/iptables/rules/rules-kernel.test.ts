@@ -8,7 +8,7 @@ import type { RunResult } from "../../rules/evaluate.ts";
 import type { ExternalTable, HookedPacket } from "../../rules/rule.ts";
 import { ip, sendThrough } from "../../test-support/sent-packets.ts";
 import type { Sent } from "../../test-support/sent-packets.ts";
-import { RecentLists } from "../../testing/iptables/recent-lists.ts";
+import { RecentLists } from "../../rules/recent-lists.ts";
 import { readIptablesTable } from "./listed-rules.ts";
 
 /** TURNOUT_SEED=n tries other rules than CI does. */

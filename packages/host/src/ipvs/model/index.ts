@@ -5,3 +5,16 @@
  */
 export * from "./model.ts";
 export { partOf, PARTS } from "./parts.ts";
+export { SERVICE_FLAG, operationObject, virtualServerName } from "./model.ts";
+export type {
+  IpvsListing,
+  IpvsOperation,
+  IpvsTimeouts,
+  RealServer,
+  RealServerKey,
+  VirtualServer,
+  VirtualServerCounts,
+  VirtualServerKey,
+  VirtualServerSettings,
+} from "./model.ts";
+export { mixed } from "./parts.ts";
