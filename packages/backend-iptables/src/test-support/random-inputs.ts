@@ -1,4 +1,5 @@
 import { pickOne } from "@turnout/core/testing";
+import { RULE_LINES } from "./rule-lines.ts";
 
 const STRAY_WORDS =
   "! -A -D -I -X -F -N -j -g -m -p -s -d -i -o KUBE-SERVICES KUBE-A KUBE-B INPUT OUTPUT nope tcp udp sctp all 6 1 2 0 99 65536 10.0.0.1 10.1.2.3/16 " +
@@ -41,58 +42,17 @@ export function mutate(input: string, others: readonly string[], random: () => n
 
 const CHAINS: readonly string[] = ["KUBE-A", "KUBE-B", "KUBE-C", "KUBE-D", "NOPE", "INPUT", "OUTPUT", "PREROUTING", "POSTROUTING"];
 
-const MATCHES: readonly string[] = [
-  "-s 10.1.0.0/16",
-  "! -d 10.96.0.1",
-  "-s 10.1.2.3,10.1.2.4",
-  "-i eth0",
-  "! -o lo+",
-  "-p tcp --dport 80",
-  "-p udp -m udp --dport 53:60 ! --sport 9",
-  "-p sctp -m sctp --dport 80",
-  "-m tcp --dport 80",
-  "! -p tcp",
-  '-m comment --comment "a b"',
-  "-m comment --comment a:b",
-  "-m conntrack --ctstate ESTABLISHED,RELATED",
-  "-m conntrack ! --ctstate NEW,DNAT",
-  "-m addrtype --dst-type LOCAL",
-  "-m addrtype --src-type LOCAL ! --dst-type UNICAST",
-  "-m mark --mark 0x4000/0x4000",
-  "-m mark ! --mark 5",
-  "-m statistic --mode random --probability 0.3333333333",
-  "-m recent --name a --rcheck --seconds 10 --reap --rsource",
-  "-m recent --name b --set",
-  "-m nfacct --nfacct-name nope",
-];
-
-const TARGETS: readonly string[] = [
-  "-j ACCEPT",
-  "-j DROP",
-  "-j RETURN",
-  "-j REJECT",
-  "-p tcp -j REJECT --reject-with tcp-reset",
-  "-j MARK --or-mark 0x4000",
-  "-j MARK --xor-mark 0x4000",
-  "-j MARK --set-mark 1/0xff",
-  "-j MASQUERADE",
-  "-j MASQUERADE --random-fully",
-  "-p tcp -j DNAT --to-destination 10.1.1.1:80",
-  "-j DNAT --to-destination 10.1.1.1:80",
-  "-j SNAT --to-source 10.1.1.1",
-];
-
 /** An input of a few lines: what somebody might do, right or wrong, to chains `KUBE-A` to `KUBE-D`. */
 export function randomInput(random: () => number): string {
   const table = pickOne(["filter", "nat", "nat", "mangle"], random);
-  const lines = Array.from({ length: 1 + Math.floor(random() * 4) }, () => randomLine(random));
+  const lines = Array.from({ length: 1 + Math.floor(random() * 4) }, () => randomLine(table, random));
   const end = random() < 0.98 ? "COMMIT\n" : "";
   // Where something comes before a -R, nft's tool 1.8.9 may crash.
   const replacing = lines.filter((line) => line.startsWith("-R"));
   return `*${table}\n${(replacing.length > 0 ? replacing.slice(0, 1) : lines).join("\n")}\n${end}`;
 }
 
-function randomLine(random: () => number): string {
+function randomLine(table: string, random: () => number): string {
   const chain = pickOne(random() < 0.6 ? CHAINS.slice(0, 4) : CHAINS, random);
   const number = random() < 0.3 ? ` ${1 + Math.floor(random() * 3)}` : "";
   const roll = random();
@@ -103,13 +63,14 @@ function randomLine(random: () => number): string {
   if (roll < 0.5) return `-N ${pickOne(CHAINS.slice(0, 5), random)}`;
   if (roll < 0.53) return `-D ${chain} ${1 + Math.floor(random() * 3)}`;
   if (roll < 0.54) return `-P ${chain} ${pickOne(["ACCEPT", "DROP", "nope"], random)}`;
-  if (roll < 0.58) return `-R ${chain}${number} ${randomRule(random)}`;
-  if (roll < 0.65) return `-D ${chain} ${randomRule(random)}`;
-  return roll < 0.85 ? `-A ${chain} ${randomRule(random)}` : `-I ${chain}${number} ${randomRule(random)}`;
+  if (roll < 0.58) return `-R ${chain}${number} ${randomRule(table, random)}`;
+  if (roll < 0.65) return `-D ${chain} ${randomRule(table, random)}`;
+  return roll < 0.85 ? `-A ${chain} ${randomRule(table, random)}` : `-I ${chain}${number} ${randomRule(table, random)}`;
 }
 
-function randomRule(random: () => number): string {
-  const matches = Array.from({ length: Math.floor(random() * 2.5) }, () => pickOne(MATCHES, random));
-  const target = random() < 0.4 ? `-${random() < 0.9 ? "j" : "g"} ${pickOne(CHAINS, random)}` : pickOne(TARGETS, random);
-  return [...matches, ...(random() < 0.9 ? [target] : [])].join(" ");
+/** A rule as it may be written, right or wrong, and often with a jump. */
+function randomRule(table: string, random: () => number): string {
+  const ways = RULE_LINES.IPv4[table === "nat" && random() < 0.5 ? "nat" : "filter"] ?? [];
+  const jump = ` -${random() < 0.9 ? "j" : "g"} ${pickOne(CHAINS, random)}`;
+  return `${pickOne(ways, random)}${random() < 0.4 ? jump : ""}`;
 }

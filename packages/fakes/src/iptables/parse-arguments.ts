@@ -97,7 +97,8 @@ class ArgumentReader extends RuleReader {
     if (verb === undefined) throw usage("no command specified");
     if (this.isInverted) throw usage("nothing appropriate following !");
     const isOfRule = RULE_VERBS.includes(verb);
-    const illegal = [...this.seen].find((letter) => (letter === "n" ? verb !== "L" && verb !== "S" : !isOfRule));
+    const isTaken = (letter: string): boolean => (letter === "n" ? "LS" : letter === "c" ? "AIR" : RULE_VERBS.join("")).includes(verb);
+    const illegal = [...this.seen].find((letter) => !isTaken(letter));
     if (illegal !== undefined) throw usage(`Illegal option \`-${illegal}' with this command`);
     if (chain !== undefined && chain.length > CHAIN_MAX)
       throw usage(`chain name \`${chain}' too long (must be under ${CHAIN_MAX + 1} chars)`);
@@ -122,6 +123,7 @@ class ArgumentReader extends RuleReader {
     const value = (): string => attached ?? this.value();
     switch (letter) {
       case "c":
+        this.seen.add("c");
         this.#counters = { packets: Number(value()), bytes: Number(this.value()) };
         return;
       case "t":
