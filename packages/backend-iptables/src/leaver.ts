@@ -3,7 +3,7 @@ import type { IPFamily, Leftover } from "@turnout/core/backend";
 import type { EchoCount, LinuxWorld, OwnCommits } from "@turnout/host";
 import { findIptables, iptablesName, IptablesTool, unseenVariants } from "@turnout/host/iptables";
 import type { IptablesProgram, IptablesVariant } from "@turnout/host/iptables";
-import { isMarked, jumpDeletions, placeOf, withoutOtherModes } from "@turnout/host/iptables/text";
+import { isMarked, withoutOtherModes } from "@turnout/host/iptables/text";
 import type { ModeWords } from "@turnout/host/iptables/text";
 import { Applier } from "./apply.ts";
 import type { IptablesObject } from "./objects.ts";
@@ -108,13 +108,7 @@ export class Leaver {
     const tool = this.#toolOf(program);
     const applier = new Applier(tool, { own, echoes }, world);
     const { lingering = [] } = await applier.apply(plan, signal);
-    if (lingering.length === 0) return;
-    const places = lingering.map(({ object }) => placeOf(object));
-    const jumps = jumpDeletions(await tool.saveExisting(signal), places, iptablesName(this.#parts.family, program, ""));
-    throw new ProxyError("already_exists", "chains are left because another program's rules jump to them", {
-      object: lingering.map(({ object }) => object.key).join(", "),
-      hint: `delete the jumps: ${jumps.join("; ")}`,
-    });
+    if (lingering.length > 0) throw await tool.leftChains(lingering, signal);
   }
 
   #toolOf(program: IptablesProgram): IptablesTool {

@@ -127,7 +127,7 @@ function backendOf(family: IPFamily, { options, world, own, lookup }: Shared): B
       const found = new Map([...parseSaved(saved, family, true), ...(await readCounters(netlink))]);
       if (objects.some(({ kind }) => kind === "sysctl")) found.set(...(await readRouteLocalnet(exec, signal)));
       const ids = new Set(objects.map(objectId));
-      const isOther = otherRulesThan(objects);
+      const isOther = otherRulesThan(objects, family);
       return new Map([...found].filter(([id, object]) => ids.has(id) || isOther(object)));
     },
     isWayIn: ({ kind, key }, device) => kind === "jumps" && key === `nat ${device === "" ? "OUTPUT" : "PREROUTING"}`,

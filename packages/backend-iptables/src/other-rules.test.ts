@@ -12,7 +12,7 @@ const ENDPOINT: IptablesObject = {
   key: "nat KUBE-SEP-A",
   value: "-s 10.1.0.5/32 -j KUBE-MARK-MASQ\n-p tcp -m tcp -j DNAT --to-destination 10.1.0.5:8080",
 };
-const isOther = otherRulesThan([OWN, NODE_PORT, ENDPOINT]);
+const isOther = otherRulesThan([OWN, NODE_PORT, ENDPOINT], "IPv4");
 
 it.each([
   "nat KUBE-SERVICES -j RETURN",

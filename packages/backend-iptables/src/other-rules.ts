@@ -1,60 +1,53 @@
-import { cidrContains, objectId, parseCIDR, parseIP } from "@turnout/core/backend";
+import { objectId } from "@turnout/core/backend";
+import type { IPFamily } from "@turnout/core/backend";
+import { readListedRule } from "@turnout/host/iptables";
 import { placeOf, rulesOf } from "@turnout/host/iptables/text";
+import { newPacket } from "@turnout/host/rules";
+import type { Unmarked } from "@turnout/host/rules";
 import type { IptablesObject } from "./objects.ts";
 
-/** What a rule says of where packets go; undefined: anywhere. */
-interface Target {
-  /** An address, or a CIDR. */
-  readonly address: string | undefined;
-  readonly protocol: string | undefined;
-  readonly port: number | undefined;
-  readonly lastPort: number | undefined;
-}
+/** Stands for the addresses of the host: no rule of a Service names it. */
+const HOST_ADDRESS = "0.0.0.0";
 
 /**
- * Tell which rules of shared chains packets for these objects meet, besides the objects themselves: one of a Service that is gone, or of somebody else. Pure.
+ * Tell which rules of shared chains packets for these objects meet, besides the objects themselves: one of a Service that is gone, or of another program. Pure.
  *
- * Shape: rules about another address, protocol or port are other rows'. What a match says that isn't read here is taken to fit.
+ * Shape: rules about another address, protocol or port are other rows'. What a match asks that isn't known here is taken to fit.
  */
-export function otherRulesThan(asked: readonly IptablesObject[]): (object: IptablesObject) => boolean {
+export function otherRulesThan(asked: readonly IptablesObject[], family: IPFamily): (object: IptablesObject) => boolean {
   const ids = new Set(asked.map(objectId));
-  const services = asked.flatMap((object) => (object.kind === "rule" ? [targetOf(placeOf(object).rule)] : []));
+  const services = asked.flatMap((object) => (object.kind === "rule" ? [packetFor(placeOf(object).rule, family)] : []));
+  const ofChains = asked.flatMap((object) => (object.kind === "chain" ? rulesOf(object.value) : []));
   // In the filter table packets have their endpoint's address already.
-  const translated = [...services, ...asked.flatMap((object) => (object.kind === "chain" ? endpointsIn(object.value) : []))];
+  const translated = [...services, ...ofChains.flatMap((rule) => translatedBy(rule, family))];
   return (object) => {
     if (object.kind !== "rule" || ids.has(objectId(object))) return false;
     const { table, chain, rule } = placeOf(object);
-    const own = targetOf(rule);
     const isForHost = chain === "KUBE-NODEPORTS" || rule.includes("--dst-type LOCAL");
-    return (table === "filter" ? translated : services).some((target) => (!isForHost || target.address === undefined) && fits(own, target));
+    const packets = (table === "filter" ? translated : services).filter(({ destination }) => !isForHost || destination === HOST_ADDRESS);
+    const { tests } = readListedRule(rule, family);
+    return packets.some((packet) => tests.every((test) => test(packet) !== false));
   };
 }
 
-/** The addresses that the rules of an endpoint's chain translate to. */
-function endpointsIn(rules: string): readonly Target[] {
-  return rulesOf(rules).flatMap((rule) => {
-    const [, address = "", port] = /--to-destination \[?([0-9a-f.:]+?)\]?:(\d+)$/.exec(rule) ?? [];
-    return port === undefined ? [] : [{ ...targetOf(rule), address, port: Number(port), lastPort: Number(port) }];
-  });
+/** The packets that a Service's rule is for. */
+function packetFor(rule: string, family: IPFamily): Unmarked {
+  const { destination, protocol } = readListedRule(rule, family);
+  const port = /--dport (\d+)/.exec(rule.replaceAll(/"(?:[^"\\]|\\.)*"/g, ""))?.[1];
+  return {
+    ...newPacket(family),
+    destination: destination?.value.text.split("/")[0] ?? HOST_ADDRESS,
+    protocol: protocol?.value,
+    destinationPort: port === undefined ? undefined : Number(port),
+  };
 }
 
-/** What is inverted (`! -d`) counts as unsaid. */
-function targetOf(rule: string): Target {
-  const words = rule.replaceAll(/--comment (?:"(?:[^"\\]|\\.)*"|\S+)/g, "");
-  const of = (flag: string): string | undefined => new RegExp(`(?<!\\S)(?<!! )${flag} (\\S+)`).exec(words)?.[1];
-  const [first, last = first] = of("--dport")?.split(":") ?? [];
-  const [port, lastPort] = [first, last].map((text) => (text === undefined ? undefined : Number(text)));
-  return { address: of("-d"), protocol: of("-p"), port, lastPort };
-}
-
-function fits(own: Target, asked: Target): boolean {
-  const isOfPort =
-    own.port === undefined || asked.port === undefined || (own.port <= asked.port && asked.port <= (own.lastPort ?? own.port));
-  const isOfProtocol = own.protocol === undefined || asked.protocol === undefined || own.protocol === asked.protocol;
-  return isOfPort && isOfProtocol && (own.address === undefined || (asked.address !== undefined && isIn(asked.address, own.address)));
-}
-
-function isIn(address: string, range: string): boolean {
-  const [ip, cidr] = [parseIP(address.split("/")[0] ?? ""), parseCIDR(range)];
-  return ip !== undefined && cidr !== undefined && cidrContains(cidr, ip);
+/** What packets are that a rule translates. */
+function translatedBy(rule: string, family: IPFamily): readonly Unmarked[] {
+  const { actions, protocol } = readListedRule(rule, family);
+  return actions.flatMap((action) =>
+    action.does === "translate"
+      ? [{ ...newPacket(family), destination: action.address, protocol: protocol?.value, destinationPort: action.port }]
+      : [],
+  );
 }

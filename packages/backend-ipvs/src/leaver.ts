@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core/backend";
 import type { Leftover } from "@turnout/core/backend";
-import { findIptables, iptablesName, IptablesTool, SectionRestore, unseenVariants } from "@turnout/host/iptables";
-import { isMarked, jumpDeletions, placeOf } from "@turnout/host/iptables/text";
+import { findIptables, IptablesTool, SectionRestore, unseenVariants } from "@turnout/host/iptables";
+import { isMarked } from "@turnout/host/iptables/text";
 import type { IpvsOperation } from "@turnout/host/ipvs/model";
 import { Applier } from "./apply.ts";
 import { lookAtWhatIsLeft, NO_RULES, NOTHING, unlessMissing } from "./host-look.ts";
@@ -194,14 +194,7 @@ export class Leaver {
     const plan = planDelta({ put: [], remove, lingering: due, nowMs: world.clock.nowMs() });
     const { failed, lingering: left = [] } = await applier.apply(plan, signal);
     for (const error of failed?.values() ?? []) throw error;
-    if (left.length === 0) return;
-    const program = await tool.choice(signal);
-    const places = left.map(({ object }) => placeOf(object));
-    const jumps = jumpDeletions(await tool.saveExisting(signal), places, iptablesName(family, program, ""));
-    throw new ProxyError("already_exists", "chains are left because another program's rules jump to them", {
-      object: left.map(({ object }) => object.key).join(", "),
-      hint: `delete the jumps: ${jumps.join("; ")}`,
-    });
+    if (left.length > 0) throw await tool.leftChains(left, signal);
   }
 }
 

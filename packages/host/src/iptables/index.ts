@@ -17,7 +17,7 @@ export type { InstalledIptables, IptablesChoice, IptablesProgram, IptablesVarian
 export { unseenVariants } from "./unseen.ts";
 export type { KernelTables } from "./unseen.ts";
 export { listChains } from "./chain-listing.ts";
-export { iptablesTable, readIptablesTable, readListing } from "./rules/listed-rules.ts";
+export { iptablesTable, readIptablesTable, readListedRule, readListing } from "./rules/listed-rules.ts";
 export type { ListedChain } from "./rules/listed-rules.ts";
 export { mayBeChain } from "./rules/targets.ts";
 export { complainedLine, iptablesError } from "./errors.ts";

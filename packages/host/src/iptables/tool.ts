@@ -1,3 +1,4 @@
+import { ProxyError } from "@turnout/core";
 import type { ExecResult, IPFamily, World } from "@turnout/core";
 import { listChains } from "./chain-listing.ts";
 import { iptablesError } from "./errors.ts";
@@ -5,6 +6,8 @@ import { IptablesLookup } from "./lookup.ts";
 import type { WantedIptables } from "./lookup.ts";
 import { restoreIptables, runLocked } from "./restore.ts";
 import type { LockedRun } from "./restore.ts";
+import { jumpDeletions } from "./text/jumps.ts";
+import { placeOf } from "./text/objects.ts";
 import type { TableName } from "./text/objects.ts";
 import { iptablesName } from "./tools.ts";
 import type { IptablesChoice, IptablesProgram, IptablesVariant } from "./tools.ts";
@@ -74,6 +77,17 @@ export class IptablesTool {
       used: variant,
       other: mixed,
       hint: "have kubelet, CNI and proxies use one variant; remove the rules of the other, or reboot",
+    });
+  }
+
+  /** Say why chains are left: other programs' rules jump to them. */
+  async leftChains(left: readonly { readonly object: { readonly key: string } }[], signal: AbortSignal): Promise<ProxyError> {
+    const program = iptablesName(this.#family, await this.choice(signal), "");
+    const places = left.map(({ object }) => placeOf(object));
+    const jumps = jumpDeletions(await this.saveExisting(signal), places, program);
+    return new ProxyError("already_exists", "chains are left because another program's rules jump to them", {
+      object: left.map(({ object }) => object.key).join(", "),
+      hint: `delete the jumps: ${jumps.join("; ")}`,
     });
   }
 

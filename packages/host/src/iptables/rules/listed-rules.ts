@@ -1,5 +1,7 @@
+import type { IPFamily } from "@turnout/core";
 import type { ExternalChain, ExternalRule, ExternalTable } from "../../rules/rule.ts";
 import { clipped } from "../../rules/values.ts";
+import type { IptablesRule } from "./rule.ts";
 import { readRule } from "./rule-reader.ts";
 import { rawWords, unquoted } from "./words.ts";
 
@@ -35,9 +37,9 @@ export function readIptablesTable(tool: IptablesToolName, table: string, text: s
 
 /** As {@link readIptablesTable}, of chains that were listed. */
 export function iptablesTable(tool: IptablesToolName, table: string, listed: ReadonlyMap<string, ListedChain>): ExternalTable {
-  const context = { family: tool.startsWith("ip6") ? "IPv6" : "IPv4", isStrict: false } as const;
+  const family = tool.startsWith("ip6") ? "IPv6" : "IPv4";
   const ruleOf = (chain: string, rule: string): ExternalRule => {
-    const { tests, actions } = readRule(rawWords(rule).map(unquoted), context);
+    const { tests, actions } = readListedRule(rule, family);
     const text = `${chain} ${rule}`.trim();
     return { text: clipped(`-A ${text}`), deletion: `${tool} -t ${table} -D ${text}`, tests, actions };
   };
@@ -46,6 +48,11 @@ export function iptablesTable(tool: IptablesToolName, table: string, listed: Rea
     { name, ...hookOf(table, name, policy), rules: rules.map((rule) => ruleOf(name, rule)) },
   ]);
   return { name: `${tool} table ${table}`, tool, place: table, chains: new Map(chains) };
+}
+
+/** Read a rule as a tool printed it, without its chain. What isn't known of it can't be judged. Never throws. */
+export function readListedRule(rule: string, family: IPFamily): IptablesRule {
+  return readRule(rawWords(rule).map(unquoted), { family, isStrict: false });
 }
 
 type IptablesToolName = Exclude<ExternalTable["tool"], "nft">;

@@ -4,7 +4,7 @@
  * Everything here is pure, so that what decides in a backend may use it.
  * @packageDocumentation
  */
-export { jumpDeletions, jumpOf } from "./jumps.ts";
+export { jumpOf } from "./jumps.ts";
 export { isMarked, MARKER_CHAIN, withoutOtherModes } from "./modes.ts";
 export type { ModeWords } from "./modes.ts";
 export * from "./objects.ts";
