@@ -41,12 +41,41 @@ export interface GoalSpec {
 }
 
 const times = (ms: number): string => `${ms < 0 ? "−" : ""}${timeText(Math.abs(ms))}`;
-const FORMATS: Readonly<Record<string, (value: number) => string>> = {
+/** How a number is written in a cell. */
+export type CellFormat =
+  | "time"
+  | "signed"
+  | "micros"
+  | "millionths"
+  | "us"
+  | "wholeUs"
+  | "cpu"
+  | "mbCpu"
+  | "krate"
+  | "gbps"
+  | "memory"
+  | "mb"
+  | "kib"
+  | "rate"
+  | "ratio"
+  | "number"
+  | "plain"
+  | "tenths"
+  | "mbps"
+  | "whole";
+
+/** How numbers are written, by name. */
+export const CELL_FORMATS: Readonly<Record<CellFormat, (value: number) => string>> = {
   time: times,
   signed: (ms) => `${ms < 0 ? "−" : "+"} ${timeText(Math.abs(ms))}`,
   micros: (ms) => (Math.abs(ms) < 1 ? `${Math.round(ms * 1000)} µs` : times(ms)),
   us: (us) => `${us.toFixed(1)} µs`,
   wholeUs: (us) => `${us.toFixed(0)} µs`,
+  millionths: (ms) => String(Math.round(ms * 1000)),
+  cpu: (us) => `${us >= 10 ? us.toFixed(1) : us.toFixed(2)} µs`,
+  mbCpu: (us) => `${Math.round(us * 1e6)} µs`,
+  krate: (rate) => `${(rate / 1000).toFixed(1)}k/s`,
+  gbps: (rate) => `${(rate / 1e9).toFixed(2)} GB/s`,
   memory: memoryText,
   mb: (bytes) => `${(bytes / 1e6).toFixed(1)} MB`,
   kib: (kib) => `${Math.round(kib).toLocaleString("en-US")} KiB`,
@@ -54,7 +83,6 @@ const FORMATS: Readonly<Record<string, (value: number) => string>> = {
   ratio: ratioText,
   number: (value) => value.toLocaleString("en-US"),
   plain: String,
-  load: (value) => value.toFixed(1),
   tenths: (value) => value.toFixed(1),
   mbps: (value) => `${Math.round(value)} MB/s`,
   whole: (value) => String(Math.round(value)),
@@ -108,9 +136,8 @@ function numberText(text: string, row: CaseRow): string | undefined {
 }
 
 function formatOf(name: string): (value: number) => string {
-  const format = FORMATS[name];
-  if (format === undefined) throw new Error(`a case has the format "${name}", which is none of ${Object.keys(FORMATS).join(", ")}`);
-  return format;
+  if (name in CELL_FORMATS) return CELL_FORMATS[name as CellFormat];
+  throw new Error(`a case has the format "${name}", which is none of ${Object.keys(CELL_FORMATS).join(", ")}`);
 }
 
 function askedOf(text: string, row: CaseRow): Asked {
@@ -130,9 +157,8 @@ function askedOf(text: string, row: CaseRow): Asked {
 /** Samples of all runs of a group. */
 function valuesAt({ results }: CaseRow, path: string): readonly number[] {
   const [group, fields] = path.includes(":") ? (path.split(":") as [string, string]) : ["", path];
-  const found = (results[group] ?? []).flatMap((result) =>
-    fields.split(".").reduce<unknown>((one, name) => (one as Readonly<Record<string, unknown>> | undefined)?.[name], result),
-  );
+  const within = (one: unknown, name: string): unknown => (one as Readonly<Record<string, unknown>> | null | undefined)?.[name];
+  const found = fields.split(".").reduce<readonly unknown[]>((all, name) => all.flatMap((one) => within(one, name)), results[group] ?? []);
   return found.filter((one) => typeof one === "number");
 }
 

@@ -44,8 +44,3 @@ export interface BenchCase {
   readonly needs: readonly Need[];
   run(context: CaseContext): Promise<CaseResult>;
 }
-
-/** The sizes to run: those asked for, or the standard ones. */
-export function shapesOr(standard: readonly Shape[], { shapes }: CaseContext): readonly Shape[] {
-  return shapes ?? standard;
-}

@@ -1,5 +1,5 @@
 import { GLOBAL_WATCH_PATH } from "@turnout/kpng";
-import { FrameReader } from "./watch-client.ts";
+import { openStream } from "./watch-client.ts";
 import type { WatchConnection } from "./watch-client.ts";
 
 /** What a watcher of kpng's was sent until it had everything. */
@@ -16,22 +16,15 @@ const REQUEST = Buffer.alloc(5);
 const SYNC = Buffer.from([0x0a, 0x00]);
 
 /** Watch the whole cluster by kpng's globalv1, and count what comes; the stream stays open. HTTP/2 as it stands, as {@link openWatcher} has it. */
-export function watchCluster({ session }: WatchConnection): Promise<KpngFirstState> {
+export function watchCluster(connection: WatchConnection): Promise<KpngFirstState> {
   const startMs = performance.now();
-  const headers = { ":method": "POST", ":path": GLOBAL_WATCH_PATH, "content-type": "application/grpc", te: "trailers" };
-  const stream = session.request(headers);
   return new Promise((resolve, reject) => {
     let [messages, bytes] = [0, 0];
-    const frames = new FrameReader((message) => {
+    const hear = (message: Buffer): void => {
       messages += 1;
       bytes += message.length;
       if (message.equals(SYNC)) resolve({ ms: performance.now() - startMs, messages, bytes });
-    });
-    stream.on("data", (piece: Buffer) => frames.receive(piece));
-    stream.on("trailers", (trailers) => reject(new Error(`a watcher of kpng's lost its node-state server: ${JSON.stringify(trailers)}`)));
-    stream.on("error", (error: Error) => {
-      if (!session.destroyed) reject(error);
-    });
-    stream.write(REQUEST);
+    };
+    openStream(connection, GLOBAL_WATCH_PATH, hear, reject)(REQUEST);
   });
 }

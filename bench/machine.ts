@@ -30,46 +30,38 @@ export function describeMachine(): Machine {
   };
 }
 
-/** Say why a need isn't met here, and what to do; undefined when it is. `built` builds what has changed. */
+/** `test`: a command of a shell that ends well where the need is met. */
+type Met = Readonly<Record<"test" | "otherwise", string>>;
+
+const installed = (program: string, packages: string, test = `${program} --version`): Met => ({
+  test,
+  otherwise: `${program} is not installed: apt-get install ${packages}`,
+});
+
+/** `built` builds what has changed. Without IPVS in this kernel ipvsadm can't be run here. */
+const NEEDS: Readonly<Record<Need, Met>> = {
+  root: { test: "unshare --net true", otherwise: "network namespaces can't be made here: run it as root" },
+  nft: installed("nft", "nftables"),
+  ip: installed("ip", "iproute2", "ip -V"),
+  taskset: installed("taskset", "util-linux"),
+  iptables: installed("a variant of iptables", "iptables", "iptables-legacy --version && iptables-nft --version"),
+  "kube-proxy": {
+    test: `"${process.env["KUBE_PROXY"] ?? "kube-proxy"}" --version`,
+    otherwise: "no kube-proxy: say KUBE_PROXY=path of one",
+  },
+  uml: installed("user-mode Linux", "user-mode-linux kmod", "linux.uml --version"),
+  ipvsadm: installed("ipvsadm or ipset", "ipvsadm ipset", "command -v ipvsadm ipset"),
+  ebpf: {
+    test: "test -e packages/backend-ebpf/dist/programs/sockets.bpf.o && grep -q ' - cgroup2 ' /proc/self/mountinfo",
+    otherwise: "the programs of eBPF are not built (npm run build, with clang), or cgroup v2 is not mounted",
+  },
+  built: { test: "sh scripts/build.sh packages/cli", otherwise: "the command can't be built: npm run build says why" },
+};
+
+/** Say why a need isn't met here, and what to do; undefined when it is. */
 export function unmetNeed(need: Need): string | undefined {
-  switch (need) {
-    case "root":
-      return tryProgram("unshare", ["--net", "true"]).isDone ? undefined : "network namespaces can't be made here: run it as root";
-    case "nft":
-      return tryProgram("nft", ["--version"]).isDone ? undefined : "nft is not installed: apt-get install nftables";
-    case "ip":
-      return tryProgram("ip", ["-V"]).isDone ? undefined : "ip is not installed: apt-get install iproute2";
-    case "taskset":
-      return tryProgram("taskset", ["--version"]).isDone ? undefined : "taskset is not installed: apt-get install util-linux";
-    case "iptables":
-      return ["legacy", "nft"].every((variant) => tryProgram(`iptables-${variant}`, ["--version"]).isDone)
-        ? undefined
-        : "both variants of iptables are not installed: apt-get install iptables";
-    case "kube-proxy":
-      return tryProgram(process.env["KUBE_PROXY"] ?? "kube-proxy", ["--version"]).isDone
-        ? undefined
-        : "no kube-proxy: say KUBE_PROXY=path of one";
-    case "uml":
-      return tryProgram("linux.uml", ["--version"]).isDone
-        ? undefined
-        : "user-mode Linux is not installed: apt-get install user-mode-linux kmod";
-    case "ipvsadm":
-      // Without IPVS in this kernel it can't be run here.
-      return tryProgram("sh", ["-c", "command -v ipvsadm ipset"]).isDone
-        ? undefined
-        : "ipvsadm or ipset is not installed: apt-get install ipvsadm ipset";
-    case "ebpf":
-      return tryProgram("sh", [
-        "-c",
-        "test -e packages/backend-ebpf/dist/programs/sockets.bpf.o && grep -q ' - cgroup2 ' /proc/self/mountinfo",
-      ]).isDone
-        ? undefined
-        : "the programs of eBPF are not built (npm run build, with clang), or cgroup v2 is not mounted";
-    case "built": {
-      const { isDone, output } = tryProgram("sh", ["scripts/build.sh", "packages/cli"]);
-      return isDone ? undefined : `the command can't be built:\n${output}`;
-    }
-  }
+  const { test, otherwise } = NEEDS[need];
+  return tryProgram("sh", ["-c", test]).isDone ? undefined : otherwise;
 }
 
 function tryProgram(file: string, args: readonly string[]): { readonly isDone: boolean; readonly output: string } {

@@ -3,7 +3,7 @@ import { loadavg } from "node:os";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { runCommand } from "@turnout/house/command-line";
-import type { BenchCase, CaseContext, CaseResult } from "./case.ts";
+import type { BenchCase } from "./case.ts";
 import { CASES } from "./cases/index.ts";
 import { describeMachine, unmetNeed } from "./machine.ts";
 import { helpText, parseOptions, shownOptions } from "./options.ts";
@@ -50,11 +50,13 @@ async function runBenches(options: BenchOptions): Promise<boolean> {
 async function measure(one: BenchCase, options: BenchOptions, startMs: number): Promise<Measured> {
   const loads: number[] = [];
   const [date, machine] = [new Date().toISOString(), describeMachine()];
-  const result = await runCase(one, options, (text) => {
+  const { shapes, runs, isQuick, profileDir } = options;
+  const progress = (text: string): void => {
     loads.push(loadavg()[0] ?? 0);
     const seconds = String(Math.round((performance.now() - startMs) / 1000)).padStart(4);
     process.stderr.write(`${seconds} s  ${one.name}: ${text}\n`);
-  });
+  };
+  const result = await one.run({ shapes, runs, isQuick, profileDir: profileDir && resolve(profileDir), progress });
   return { name: one.name, date, options: shownOptions(options), machine, loads, result };
 }
 
@@ -66,14 +68,6 @@ async function putOnPage(found: Measured): Promise<void> {
 /** Draw the plots of the tables that the page has now. */
 async function plot(): Promise<void> {
   writePlots(await readFile(PAGE, "utf8"), PLOTS);
-}
-
-function runCase(
-  one: BenchCase,
-  { shapes, runs, isQuick, profileDir }: BenchOptions,
-  progress: CaseContext["progress"],
-): Promise<CaseResult> {
-  return one.run({ shapes, runs, isQuick, profileDir: profileDir === undefined ? undefined : resolve(profileDir), progress });
 }
 
 const NAMES = CASES.map(({ name }) => name);

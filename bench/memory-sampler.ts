@@ -21,7 +21,7 @@ const PAGE_BYTES = 4096;
  */
 export function sampleMemory(pid: number): MemorySampler {
   let peak = 0;
-  const now = (): number => treeOf(pid, childrenOf).reduce((sum, one) => sum + residentBytes(readProc(`${one}/statm`)), 0);
+  const now = (): number => memoryNow(pid);
   const timer = setInterval(() => (peak = Math.max(peak, now())), SAMPLE_MS);
   return {
     now,
@@ -34,6 +34,11 @@ export function sampleMemory(pid: number): MemorySampler {
   };
 }
 
+/** What a process and everything it has started holds, bytes. */
+export function memoryNow(pid: number): number {
+  return treeOf(pid, childrenOf).reduce((sum, one) => sum + residentBytes(readProc(`${one}/statm`)), 0);
+}
+
 /** A process and all its descendants. Pure but for `children`. */
 export function treeOf(pid: number, children: (pid: number) => readonly number[]): readonly number[] {
   return [pid, ...children(pid).flatMap((child) => treeOf(child, children))];
@@ -44,7 +49,8 @@ export function residentBytes(statm: string): number {
   return Number(statm.split(" ")[1] ?? 0) * PAGE_BYTES;
 }
 
-function childrenOf(pid: number): readonly number[] {
+/** Children of a process, of all its threads. */
+export function childrenOf(pid: number): readonly number[] {
   return tasksOf(pid).flatMap((task) =>
     readProc(`${pid}/task/${task}/children`)
       .split(" ")
@@ -57,7 +63,8 @@ function tasksOf(pid: number): readonly string[] {
   return orIfGone(() => readdirSync(`/proc/${pid}/task`), []);
 }
 
-function readProc(path: string): string {
+/** A file of /proc; empty for a process that is gone. */
+export function readProc(path: string): string {
   return orIfGone(() => readFileSync(`/proc/${path}`, "utf8"), "");
 }
 

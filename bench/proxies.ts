@@ -1,5 +1,5 @@
 import type { ChildProcess } from "node:child_process";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { IPFamily } from "@turnout/core";
@@ -8,9 +8,10 @@ import { kubeProxyConfig, kubeProxySync } from "./kube-proxy/process.ts";
 import type { KubeProxyMode } from "./kube-proxy/process.ts";
 import { followSyncs } from "./kube-proxy/sync-log.ts";
 import type { ProxySync, SyncLog } from "./kube-proxy/sync-log.ts";
-import { placeTools } from "./kube-proxy/tools.ts";
-import type { Variant } from "./kube-proxy/tools.ts";
 import { TURNOUT } from "./role-process.ts";
+
+/** The variants of the iptables tools. */
+export type Variant = "legacy" | "nft";
 
 /** A proxy as a user starts it. */
 export type ProxyKind =
@@ -152,3 +153,13 @@ export const turnoutSync =
       throw new Error(`${entry.rows ?? 0} rows are in force instead of ${rows}`);
     return { family, elapsedMs: ms, atMs };
   };
+
+const TOOLS = ["iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"];
+
+/** Make a directory in which the plain names of the tools are those of one variant; resolves to its path, to be first on PATH. */
+async function placeTools(directory: string, variant: Variant): Promise<string> {
+  const path = join(directory, `tools-${variant}`);
+  await mkdir(path);
+  for (const tool of TOOLS) await symlink(`/usr/sbin/xtables-${variant}-multi`, join(path, tool));
+  return path;
+}

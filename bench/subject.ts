@@ -3,7 +3,6 @@ import type {
   Backend,
   BackendModule,
   Exec,
-  Feed,
   Issue,
   KernelObject,
   Log,
@@ -14,7 +13,7 @@ import type {
   SyncedEvent,
 } from "@turnout/core";
 import { createWorld } from "@turnout/host";
-import { NODE_NAME, objectsOf, POD_CIDR } from "./workload.ts";
+import { NODE_NAME, nodeObject, objectsOf, POD_CIDR } from "./workload.ts";
 import type { Shape } from "./workload.ts";
 
 /** What every bench proxies with: kube-proxy's defaults and detect-local by pod CIDR. */
@@ -34,22 +33,18 @@ export function createStore(): Store {
  * Put a workload into a store, object by object, so that nothing but the store keeps them.
  * Resolves after the last; lets other work through now and then, as a source does.
  */
-export async function fillStore(store: Store, shape: Shape): Promise<void> {
+export async function fillStore(store: Store, shape: Shape, nodes: number = 1): Promise<void> {
   let count = 0;
   for (const object of objectsOf(shape)) {
     store.upsert(object["kind"] as ObjectKind, object);
     if (++count % 1_000 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
+  for (let index = 1; index < nodes; index++) store.upsert("Node", nodeObject(index));
   for (const kind of ["Node", "ServiceCIDR", "Service", "EndpointSlice"] as const) store.markSynced(kind);
 }
 
 /** Whose view of a store the benches take. */
 export const NODE_VIEW: NodeViewOptions = { nodeName: NODE_NAME, family: "IPv4", settings: SETTINGS, report: fail };
-
-/** The feed the benches read: one view of the store. */
-export function createView(store: Store): Feed {
-  return createFeed(store, NODE_VIEW);
-}
 
 /** A proxy in this process and this network namespace. */
 export interface Subject {
@@ -74,9 +69,9 @@ export interface SubjectOptions {
   readonly watchExec?: (exec: Exec) => Exec;
 }
 
-/** Open a backend here and put a sync loop before it. @throws {Error} when this host can't run it. */
+/** Open a backend here and put a sync loop before it, with one view of the store. @throws {Error} when this host can't run it. */
 export async function createSubjectOf<O, H, K extends KernelObject, S>(
-  feed: Feed,
+  store: Store,
   module: BackendModule<O, H, K, S>,
   { raw = {}, isShared = false, watchExec = (exec) => exec }: SubjectOptions = {},
 ): Promise<Subject> {
@@ -93,7 +88,7 @@ export async function createSubjectOf<O, H, K extends KernelObject, S>(
   const synced = new Mailbox<SyncedEvent>();
   const loop = new SyncLoop({
     backend,
-    feed,
+    feed: createFeed(store, NODE_VIEW),
     family: "IPv4",
     host: facts,
     clock: world.clock,
@@ -147,7 +142,8 @@ export function createBenchLog(): Log {
   return { debug: () => undefined, info: () => undefined, warn: write, error: write };
 }
 
-function fail(issue: Issue): never {
+/** Nothing may be wrong with a workload. */
+export function fail(issue: Issue): never {
   throw new Error(`${issue.object}: ${issue.what}`);
 }
 

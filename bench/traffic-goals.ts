@@ -48,14 +48,8 @@ function goalAgainst(here: readonly TrafficData[], { ours, theirs, measure }: Pa
   const [first] = ratios;
   if (first === undefined) return [];
   const middle = median(ratios.map(({ ratio }) => ratio));
-  return [
-    {
-      what: `CPU time of ${measure}, ${ours}, ${shapeText(first.shape)}, median of ${ratios.length} ways`,
-      wanted: `not more than ${theirs} (at most ${ratioText(1 + NOISE)})`,
-      measured: ratioText(middle),
-      isMet: middle <= 1 + NOISE,
-    },
-  ];
+  const what = `CPU time of ${measure}, ${ours}, ${shapeText(first.shape)}, median of ${ratios.length} ways`;
+  return [goal(what, `not more than ${theirs} (at most ${ratioText(1 + NOISE)})`, middle, middle <= 1 + NOISE)];
 }
 
 function ebpfGoals({ shape, from, samples }: TrafficData, data: readonly TrafficData[]): readonly Goal[] {
@@ -76,18 +70,14 @@ function goalsInside(
   const establishedGoal = (other: TrafficSamples, target: TargetName, than: string): Goal => {
     const ratios = (["requests", "bulk"] as const).map((measure) => medianOf(ebpf, "plain", measure) / medianOf(other, target, measure));
     const worse = Math.min(...ratios);
-    return {
-      what: `established traffic with eBPF, ${at}`,
-      wanted: `at least ${ratioText(ESTABLISHED_MIN)} of ${than}`,
-      measured: ratioText(worse),
-      isMet: worse >= ESTABLISHED_MIN,
-    };
+    const wanted = `at least ${ratioText(ESTABLISHED_MIN)} of ${than}`;
+    return goal(`established traffic with eBPF, ${at}`, wanted, worse, worse >= ESTABLISHED_MIN);
   };
   const ahead = medianOf(ebpf, "plain", "connects") / medianOf(nft, "plain", "connects");
   return [
     establishedGoal(ebpf, "own", "the endpoint's own address"),
     establishedGoal(none, "own", "a node without rules"),
-    { what: `connects with eBPF, ${at}`, wanted: "ahead of nft", measured: ratioText(ahead), isMet: ahead > 1 },
+    goal(`connects with eBPF, ${at}`, "ahead of nft", ahead, ahead > 1),
   ];
 }
 
@@ -95,18 +85,13 @@ function goalsInside(
 function goalsOutside(ebpf: TrafficSamples, nft: TrafficSamples, at: string): readonly Goal[] {
   const cpu = medianOf(ebpf, "plain", "requests", "cpuUs") / medianOf(nft, "plain", "requests", "cpuUs");
   const connects = medianOf(ebpf, "plain", "connects") / medianOf(nft, "plain", "connects");
+  const [least, most] = [1 - NOISE, 1 + NOISE];
   return [
-    {
-      what: `CPU per request with eBPF, ${at}`,
-      wanted: `not more than nft's (at most ${ratioText(1 + NOISE)})`,
-      measured: ratioText(cpu),
-      isMet: cpu <= 1 + NOISE,
-    },
-    {
-      what: `connects with eBPF, ${at}`,
-      wanted: `not fewer than with nft (at least ${ratioText(1 - NOISE)})`,
-      measured: ratioText(connects),
-      isMet: connects >= 1 - NOISE,
-    },
+    goal(`CPU per request with eBPF, ${at}`, `not more than nft's (at most ${ratioText(most)})`, cpu, cpu <= most),
+    goal(`connects with eBPF, ${at}`, `not fewer than with nft (at least ${ratioText(least)})`, connects, connects >= least),
   ];
+}
+
+function goal(what: string, wanted: string, ratio: number, isMet: boolean): Goal {
+  return { what, wanted, measured: ratioText(ratio), isMet };
 }

@@ -1,26 +1,17 @@
+import { CELL_FORMATS } from "./case-table.ts";
+import type { CellFormat } from "./case-table.ts";
 import { ratioText } from "./number-text.ts";
 import type { TrafficSample, TrafficSamples } from "./roles/traffic.ts";
 import { median, percentile } from "./statistics.ts";
-import type { TrafficMeasureName } from "./traffic-conversations.ts";
+import type { TrafficMeasureName } from "@turnout/lab";
 import type { TargetName } from "./traffic-targets.ts";
 
-/** How tables print a measure. */
-interface MeasureTexts {
-  readonly rateText: (perSecond: number) => string;
-  /** Of the CPU time of one, in µs; of bulk of a MB. */
-  readonly cpuText: (us: number) => string;
-}
-
-const MANY: MeasureTexts = {
-  rateText: (rate) => `${(rate / 1000).toFixed(1)}k/s`,
-  cpuText: (us) => `${us >= 10 ? us.toFixed(1) : us.toFixed(2)} µs`,
-};
-
-const TEXTS: Readonly<Record<TrafficMeasureName, MeasureTexts>> = {
-  connects: MANY,
-  requests: MANY,
-  bulk: { rateText: (rate) => `${(rate / 1e9).toFixed(2)} GB/s`, cpuText: (us) => `${Math.round(us * 1e6)} µs` },
-  packets: MANY,
+/** How tables print a rate, and the CPU time of one, in µs; of bulk of a MB. */
+const TEXTS: Readonly<Record<TrafficMeasureName, readonly [rate: CellFormat, cpu: CellFormat]>> = {
+  connects: ["krate", "cpu"],
+  requests: ["krate", "cpu"],
+  bulk: ["gbps", "mbCpu"],
+  packets: ["krate", "cpu"],
 };
 
 /** Whether a client measured this of a target. */
@@ -55,8 +46,8 @@ export function cellText(
   }
   const of = (some: TrafficSamples, what: keyof TrafficSample): number => medianOf(some, target, measure, what);
   const ratios = other === undefined ? [] : (["perSecond", "cpuUs"] as const).map((what) => of(samples, what) / of(other, what));
-  const { rateText, cpuText } = TEXTS[measure];
-  return `${rateText(of(samples, "perSecond"))}, ${cpuText(of(samples, "cpuUs"))}${ratiosText(ratios)}`;
+  const [rate, cpu] = TEXTS[measure];
+  return `${CELL_FORMATS[rate](of(samples, "perSecond"))}, ${CELL_FORMATS[cpu](of(samples, "cpuUs"))}${ratiosText(ratios)}`;
 }
 
 function ratiosText(ratios: readonly number[]): string {

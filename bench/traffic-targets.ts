@@ -1,6 +1,6 @@
 import type { IPFamily } from "@turnout/core";
 import type { TrafficTarget } from "./roles/traffic.ts";
-import type { TrafficPlace } from "./traffic-conversations.ts";
+import type { TrafficPlace } from "@turnout/lab";
 import { balancedIP, clusterIP, endpointAddress, nodePorts, SERVICE_PORTS, TARGET_PORTS } from "./traffic-workload.ts";
 import type { AskedKind, TrafficService } from "./traffic-workload.ts";
 

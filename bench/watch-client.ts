@@ -36,26 +36,39 @@ export function openConnection(path: string): WatchConnection {
  * Open a watcher that asks for both families, and again as soon as an answer is whole, as ours do. `heard` is called for each
  * part, after the next change set is asked for if it was the last.
  */
-export function openWatcher({ session }: WatchConnection, nodeName: string, settings: NodeSettings, heard: (part: PartHead) => void): void {
-  const stream = session.request({ ":method": "POST", ":path": WATCH_PATH, "content-type": "application/grpc", te: "trailers" });
-  const fail = (why: string): void => {
-    if (!session.destroyed) throw new Error(`a watcher lost its node-state server: ${why}`);
-  };
-  const send = (request: wire.WatchRequest): void => void stream.write(framed(wire.WatchRequest.encode(request).finish()));
-  const ask = (family: wire.Family, instance: string, revision: number): void =>
-    send({ request: { $case: "ask", value: { family, instance, revision } } });
-  const frames = new FrameReader((message) => {
+export function openWatcher(connection: WatchConnection, nodeName: string, settings: NodeSettings, heard: (part: PartHead) => void): void {
+  const write = openStream(connection, WATCH_PATH, (message) => {
     const part = readPart(message);
     if (part === undefined) return;
     if (!part.more) ask(part.family as wire.Family, part.instance, part.revision);
     heard(part);
   });
-  stream.on("data", (bytes: Buffer) => frames.receive(bytes));
-  stream.on("trailers", (trailers) => fail(JSON.stringify(trailers)));
-  stream.on("error", (error: Error) => fail(error.message));
+  const send = (request: wire.WatchRequest): void => write(framed(wire.WatchRequest.encode(request).finish()));
+  const ask = (family: wire.Family, instance: string, revision: number): void =>
+    send({ request: { $case: "ask", value: { family, instance, revision } } });
   const hello = { nodeName, settings: wireSettings(settings), bindAddress: "", version: "bench", capabilities: [PACKED_ROWS] };
   send({ request: { $case: "hello", value: hello } });
   for (const family of FAMILIES) ask(family, "", 0);
+}
+
+type Hear = (message: Buffer) => void;
+type Fail = (error: Error) => void;
+
+/** Open a gRPC stream whose messages are heard as they come; gives what writes to it. `fail` hears of its end before the connection's; default: it is thrown. */
+export function openStream({ session }: WatchConnection, path: string, hear: Hear, fail: Fail = thrown): (bytes: Buffer) => void {
+  const stream = session.request({ ":method": "POST", ":path": path, "content-type": "application/grpc", te: "trailers" });
+  const ended = (why: string): void => {
+    if (!session.destroyed) fail(new Error(`a watcher lost its node-state server: ${why}`));
+  };
+  const frames = new FrameReader(hear);
+  stream.on("data", (bytes: Buffer) => frames.receive(bytes));
+  stream.on("trailers", (trailers) => ended(JSON.stringify(trailers)));
+  stream.on("error", (error: Error) => ended(error.message));
+  return (bytes) => void stream.write(bytes);
+}
+
+function thrown(error: Error): never {
+  throw error;
 }
 
 function framed(message: Uint8Array): Buffer {
@@ -66,15 +79,15 @@ function framed(message: Uint8Array): Buffer {
 }
 
 /** Cuts what comes into messages. */
-export class FrameReader {
-  readonly #hear: (message: Buffer) => void;
+class FrameReader {
+  readonly #hear: Hear;
   #pieces: Buffer[] = [];
   #bytes = 0;
   /** Of the frame that is coming. */
   #wanted = FRAME_BYTES;
 
   /** `hear` gets each message, without its frame. */
-  constructor(hear: (message: Buffer) => void) {
+  constructor(hear: Hear) {
     this.#hear = hear;
   }
 

@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { inFolder } from "../folder.ts";
 import { interleave, median } from "../statistics.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -33,8 +33,7 @@ const OWN_ENTRY_POINTS = ["@turnout/client", "@turnout/client/daemon"];
 
 /** Install `@turnout/client` as a third party does for a backend of its own, and the usual client of the API server, and import their entry points. */
 export async function measureClientInstall({ imports: runs }: { readonly imports: number }): Promise<Readonly<Record<string, unknown>>> {
-  const directory = await mkdtemp(join(tmpdir(), "turnout-bench-"));
-  try {
+  return await inFolder(async (directory) => {
     const ours = await installInto(join(directory, "ours"), "@turnout/client", await pack(directory));
     const rival = await installInto(join(directory, "rival"), RIVAL.name, [`${RIVAL.name}@${RIVAL.version}`]);
     const kinds = [
@@ -53,9 +52,7 @@ export async function measureClientInstall({ imports: runs }: { readonly imports
     });
     const [before, last] = measured.slice(-2).map(([, one]) => one);
     return { ...Object.fromEntries(measured), "last / one before": { before, last } };
-  } finally {
-    await rm(directory, { recursive: true });
-  }
+  });
 }
 
 /** Make the tarballs a registry would hold; gives their paths. */

@@ -9,7 +9,6 @@ import { runRole, runVmRole } from "../role-process.ts";
 import { interleave } from "../statistics.ts";
 import { parseShape, shapeText } from "../workload.ts";
 import type { Shape } from "../workload.ts";
-import { counting } from "./counting.ts";
 import { MEASURES } from "./measures.ts";
 import { traffic } from "./traffic.ts";
 
@@ -54,8 +53,8 @@ interface CaseSpec extends Measured {
   readonly variants?: readonly Variant[];
   /** Variants are groups of one row. */
   readonly isOneRow?: true;
-  /** The measure gives a result for each of these rows. */
-  readonly splits?: readonly string[];
+  /** The measure gives a result for each of several rows, by their names. */
+  readonly isSplit?: true;
   /** A variant whose results the others have as the group `base`. */
   readonly comparedWith?: string;
   readonly columns: Readonly<Record<string, Cell>>;
@@ -67,7 +66,7 @@ const NAMES =
   "cold-start change start memory store connect restart iptables ipvs ebpf traffic counting rivals why client-install change-sets flip watchers relay first-state kpng userspace".split(
     " ",
   );
-const WRITTEN: Readonly<Record<string, BenchCase>> = { traffic, counting };
+const WRITTEN: Readonly<Record<string, BenchCase>> = { traffic };
 
 /** Every bench. */
 export const CASES: readonly BenchCase[] = NAMES.map((name) => WRITTEN[name] ?? caseOf(readSpec(name)));
@@ -108,7 +107,7 @@ async function measureAt(shape: Shape | undefined, spec: CaseSpec, context: Case
   const isQuickEnough = ({ quickUpTo = Infinity }: Measured): boolean => !context.isQuick || (shape?.services ?? 0) <= quickUpTo;
   const isSize = ({ size }: Variant): boolean =>
     size === undefined || context.shapes !== undefined || (shape !== undefined && shapeText(parseShape(size)) === shapeText(shape));
-  const { variants = [{ name: "" }], splits, comparedWith } = spec;
+  const { variants = [{ name: "" }], isSplit, comparedWith } = spec;
   const chosen = isQuickEnough(spec) ? variants.filter((one) => isSize(one) && isQuickEnough(one)) : [];
   const results = new Map(chosen.map((one) => [one, [] as unknown[]]));
   // Runs take turns, so that a machine that is slower at one time than at another favours none.
@@ -121,12 +120,13 @@ async function measureAt(shape: Shape | undefined, spec: CaseSpec, context: Case
   const base = chosen.find(({ name }) => name === comparedWith);
   return [...results].flatMap(([variant, all]): readonly CaseRow[] => {
     const { name, labels } = variant;
-    if (splits !== undefined)
-      return splits.map((split) => ({
-        shape,
-        variant: split,
-        results: { "": all.map((one) => (one as Readonly<Record<string, unknown>>)[split]) },
-      }));
+    if (isSplit === true) {
+      const splits = Map.groupBy(
+        all.flatMap((one) => Object.entries(one as object) as [string, unknown][]),
+        ([split]) => split,
+      );
+      return [...splits].map(([split, of]) => ({ shape, variant: split, results: { "": of.map(([, result]) => result) } }));
+    }
     const others = base === undefined || base === variant ? {} : { base: results.get(base) ?? [] };
     return [{ shape, variant: name, ...(labels === undefined ? {} : { labels }), results: { "": all, ...others } }];
   });
@@ -156,7 +156,7 @@ async function measureOnce(shape: Shape | undefined, spec: CaseSpec, variant: Va
   const asked = spec.runsAre === undefined || context.runs === undefined ? {} : { [spec.runsAre]: context.runs };
   const parameters = { ...(shape === undefined ? {} : { shape }), ...Object.fromEntries(given), ...asked };
   const profileDir = profile === true ? context.profileDir : undefined;
-  if (measure !== undefined) return await MEASURES[measure]?.(parameters as never, profileDir);
+  if (measure !== undefined) return await MEASURES[measure]?.(parameters as never, profileDir, context.progress);
   if (spec.isInVm === true) return await runVmRole(role ?? "", parameters);
   const { namespace } = spec;
   const options = {

@@ -1,29 +1,31 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { Answer } from "@turnout/core";
 import { createCluster } from "@turnout/lab";
+import { Crowd } from "../crowd.ts";
 import { childTicks, threadsTimeUs, treeTimeMs } from "../cpu-time.ts";
+import { inFolder } from "../folder.ts";
 import { VICTIMS } from "../healing/hands.ts";
 import { createHealingStage } from "../healing/stage.ts";
 import type { HealingStage } from "../healing/stage.ts";
 import type { Layout } from "../layouts.ts";
 import { watchCluster } from "../kpng-client.ts";
 import type { KpngFirstState } from "../kpng-client.ts";
-import { residentBytes, sampleMemory } from "../memory-sampler.ts";
+import { memoryNow, residentBytes, sampleMemory } from "../memory-sampler.ts";
 import type { MemorySampler } from "../memory-sampler.ts";
 import { openRole, resultOf, runRole, TURNOUT } from "../role-process.ts";
 import type { BackendParameters } from "../roles/backend-run.ts";
 import type { DaemonParameters, DaemonRun } from "../roles/daemon.ts";
 import type { RelayReport } from "../roles/relay.ts";
 import type { TrafficParameters, TrafficSamples, TrafficTarget } from "../roles/traffic.ts";
-import type { WatchersParameters } from "../roles/watchers.ts";
+import { turnout } from "../proxies.ts";
+import { FROM } from "../traffic-targets.ts";
+import { measureTraffic } from "../traffic-turns.ts";
 import { giveAddresses } from "../traffic-nodes.ts";
 import { openConnection } from "../watch-client.ts";
-import { runWatch } from "../watch-run.ts";
+import { openAll, runWatch } from "../watch-run.ts";
 import type { WatchRun } from "../watch-run.ts";
 import { clusterIP, endpointsOf, SERVICE_PORT, TARGET_PORT } from "../workload.ts";
 import type { Shape } from "../workload.ts";
@@ -38,11 +40,14 @@ const CLIENT = "11.255.0.2";
 const MANY = 1_000;
 
 /** What measures do that are more than one role: from a case's parameters to one result. */
-export const MEASURES: Readonly<Record<string, (parameters: never, profileDir: string | undefined) => Promise<unknown>>> = {
+export const MEASURES: Readonly<
+  Record<string, (parameters: never, profileDir: string | undefined, progress: (text: string) => void) => Promise<unknown>>
+> = {
   start,
   memory,
   ebpf,
   why,
+  counting,
   connect,
   kpng,
   relay,
@@ -56,10 +61,8 @@ async function start(parameters: DaemonParameters): Promise<unknown> {
   const onPhase = async (name: string, pid: number): Promise<void> => {
     if (name === "in-force") found["cpuMs"] = threadsTimeUs(pid) / 1000;
     if (name !== "idle") return;
-    const sampler = sampleMemory(pid);
-    sampler.stop();
     found["ownBytes"] = residentBytes(readFileSync(`/proc/${pid}/statm`, "utf8"));
-    found["treeBytes"] = sampler.now();
+    found["treeBytes"] = memoryNow(pid);
   };
   return { ...(await runRole<DaemonRun>("daemon", parameters, { onPhase })), ...found };
 }
@@ -96,6 +99,32 @@ async function ebpf(parameters: BackendParameters, profileDir: string | undefine
   } finally {
     cluster.destroy();
   }
+}
+
+/** Proxies by name, with the name of those that do not count: each is measured next to what counts. */
+const COUNTING: Readonly<Record<string, { readonly plain?: string; readonly flags: readonly string[] }>> = {
+  nft: { flags: ["--backend", "nft"] },
+  "nft, counting": { plain: "nft", flags: ["--backend", "nft", "--service-metrics", "100"] },
+  "nft, counting bytes": { plain: "nft", flags: ["--backend", "nft", "--backend-option", "count-bytes=true"] },
+  ebpf: { flags: ["--backend", "ebpf"] },
+  "ebpf, counting": { plain: "ebpf", flags: ["--backend", "ebpf", "--service-metrics", "100"] },
+};
+
+/** What it takes to count connections, bytes, rejects and drops for each Service: by rules and place of the client. */
+async function counting(
+  { shape, rounds }: { readonly shape: Shape; readonly rounds: number },
+  _profileDir: string | undefined,
+  progress: (text: string) => void,
+): Promise<unknown> {
+  const rules = Object.entries(COUNTING).map(([name, { flags }]) => ({ name, proxy: turnout(...flags) }));
+  const length = { rounds, lengthMs: 200, connects: 200, measures: ["connects", "requests", "bulk", "packets"], asked: ["plain"] } as const;
+  const data = await measureTraffic({ rules, shape, from: ["pod-1-1", "client1"], length }, { progress });
+  const plain = (samples: TrafficSamples | undefined): object => ({ connectMs: samples?.connectMs["plain"], ...samples?.rates["plain"] });
+  const lines = data.map((one) => {
+    const base = data.find(({ from, rules: name }) => from === one.from && name === COUNTING[one.rules]?.plain);
+    return [`${one.rules}, ${one.from}`, { rules: one.rules, from: FROM[one.from], ...plain(one.samples), base: plain(base?.samples) }];
+  });
+  return Object.fromEntries(lines) as unknown;
 }
 
 /** Which rules the node has, and how many connects are timed to each target. */
@@ -201,7 +230,7 @@ async function kpng({ shape, watchers: count }: { readonly shape: Shape; readonl
   });
 }
 
-type RelayCaseParameters = Pick<WatchersParameters, "watchers" | "first"> & { readonly shape: Shape };
+type RelayCaseParameters = Pick<WatchRun, "watchers" | "first" | "shape">;
 
 /** What one more node costs a relay. */
 async function relay({ shape, watchers: nodes, first }: RelayCaseParameters, profileDir: string | undefined): Promise<unknown> {
@@ -209,21 +238,19 @@ async function relay({ shape, watchers: nodes, first }: RelayCaseParameters, pro
     const [behind, socket] = [join(folder, "server.sock"), join(folder, "relay.sock")];
     const server = openRole("stateServer", { socket: behind, shape, changes: 0, stormMs: 0 }, { namespace: "same" });
     const relayed = openRole("relay", { behind, socket }, { namespace: "same", profileDir });
-    const crowd = { socket, first, watchers: nodes, nodes: "different", streamsPerConnection: nodes, changes: 0, stormMs: 0 };
     await Promise.all([server.phase("serving"), relayed.phase("serving")]);
-    const watching = openRole("watchers", crowd, { namespace: "same" });
+    const crowd = new Crowd(socket, nodes);
     try {
-      await watching.phase("first");
-      relayed.go();
-      await relayed.phase("shared");
-      watching.go();
-      await watching.phase("told");
+      await openAll(crowd, { first, watchers: nodes, nodes: "different" }, async () => {
+        relayed.go();
+        await relayed.phase("shared");
+      });
       relayed.go();
       const { shared, all, reportingCpuMs } = await resultOf<RelayReport>(relayed);
       const each = (of: "heapBytes" | "residentBytes"): number => (all[of] - shared[of]) / nodes / KIB;
       return { nodes, heapKib: each("heapBytes"), residentKib: each("residentBytes"), cpuMs: reportingCpuMs / nodes };
     } finally {
-      watching.kill();
+      crowd.close();
       server.kill();
       if (profileDir === undefined) relayed.kill();
     }
@@ -231,21 +258,11 @@ async function relay({ shape, watchers: nodes, first }: RelayCaseParameters, pro
 }
 
 async function watchers(run: WatchRun, profileDir: string | undefined): Promise<unknown> {
-  const { stateServer, watchers: seen } = await runWatch({ ...run, profileDir });
+  const { stateServer, arrivalsMs, ...seen } = await runWatch({ ...run, profileDir });
   const { shared, all, changedMs, ...server } = stateServer;
   const each = (of: "heapBytes" | "residentBytes"): number => (all[of] - shared[of]) / run.watchers / KIB;
   const memoryEach =
     run.watchers < MANY ? { serverBytes: all.residentBytes } : { heapKib: each("heapBytes"), residentKib: each("residentBytes") };
-  const latenciesMs = seen.arrivalsMs.flatMap((arrivals, change) => arrivals.map((arrivalMs) => arrivalMs - (changedMs[change] ?? 0)));
-  const { startMs, operationsMax, stormPerSecond } = seen;
-  return { watchers: run.watchers, ...server, ...memoryEach, latenciesMs, startMs, operationsMax, stormPerSecond };
-}
-
-async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
-  const folder = await mkdtemp(join(tmpdir(), "turnout-bench-"));
-  try {
-    return await work(folder);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  const latenciesMs = arrivalsMs.flatMap((arrivals, change) => arrivals.map((arrivalMs) => arrivalMs - (changedMs[change] ?? 0)));
+  return { watchers: run.watchers, ...server, ...memoryEach, latenciesMs, ...seen };
 }

@@ -1,4 +1,3 @@
-import { shapesOr } from "../case.ts";
 import type { BenchCase, CaseResult } from "../case.ts";
 import { kubeProxyVersion } from "../kube-proxy/process.ts";
 import { unmetNeed } from "../machine.ts";
@@ -47,7 +46,7 @@ export const traffic: BenchCase = {
     const without = unmetNeed("kube-proxy");
     const rules = RULES.filter(({ proxy }) => without === undefined || proxy?.program !== "kube-proxy");
     const data: TrafficData[] = [];
-    for (const shape of shapesOr(context.isQuick ? SMALL : [...SMALL, LARGE], context))
+    for (const shape of context.shapes ?? (context.isQuick ? SMALL : [...SMALL, LARGE]))
       data.push(...(await measureTraffic({ rules, shape, from: PLACES, length }, context)));
     return {
       title: "Traffic through Services",

@@ -11,7 +11,7 @@ import { addressesOf, STAGE_NODE, STAGE_OBJECTS, STAGE_RANGES } from "@turnout/c
 import { FAMILIES } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
 import type { RawObject } from "@turnout/core/testing";
-import { createApiServer, createCluster, RANGES, serviceManifest, sliceManifests } from "@turnout/lab";
+import { createApiServer, createCluster, DETOUR_TABLE, routeByFirstNode, serviceManifest, sliceManifests } from "@turnout/lab";
 import type { ApiServer, Cluster, Place } from "@turnout/lab";
 import { kubeProxyConfig } from "../kube-proxy/process.ts";
 import { HOST_PROXIES, startKind } from "../proxies.ts";
@@ -26,8 +26,8 @@ const MARKER: Readonly<Record<IPFamily, string>> = { IPv4: "10.96.255.254", IPv6
 const MARKER_PORT = 7;
 /** For a proxy to follow the API server on a busy machine. */
 const FOLLOW_MS = 60_000;
-/** What leaves the node by its uplink for addresses of Services is for this routing table of the fabric, and what comes from there for the other. */
-const [DETOUR, ARRIVED] = ["97", "98"];
+/** What leaves the node by its uplink for addresses of Services is for this routing table of the fabric. */
+const ARRIVED = "98";
 
 /** One of the two proxies, in a cluster of its own: the clusters are the same. */
 export interface Side {
@@ -145,28 +145,19 @@ async function openGate(fabric: Place, api: ApiServer): Promise<void> {
  */
 async function layRoutes(cluster: Cluster): Promise<void> {
   const { fabric } = cluster;
-  const [first, second] = [cluster.node(STAGE_NODE), cluster.node("node2")];
+  const first = cluster.node(STAGE_NODE);
   const run = (place: Place, lines: readonly string[]): Promise<unknown> => place.run("sh", ["-ec", lines.join("\n")]);
+  await routeByFirstNode(cluster);
   await run(fabric, ["echo 1 >/proc/sys/net/ipv4/ip_nonlocal_bind", "echo 1 >/proc/sys/net/ipv6/ip_nonlocal_bind"]);
   for (const family of FAMILIES) {
     const ip = family === "IPv4" ? "ip -4" : "ip -6";
-    const gateway = first.address(family);
-    const ranges = [STAGE_RANGES.services[family], STAGE_RANGES.external[family]];
     await run(fabric, [
-      `${ip} route add default via ${gateway} table ${DETOUR}`,
-      ...cluster.clients.map(({ name }) => `${ip} rule add iif ${name} lookup ${DETOUR}`),
-      ...ranges.flatMap((range) => [
+      ...[STAGE_RANGES.services[family], STAGE_RANGES.external[family]].flatMap((range) => [
         `${ip} route add local ${range} dev lo table ${ARRIVED}`,
         `${ip} rule add iif br0 to ${range} lookup ${ARRIVED}`,
-        `${ip} rule add iif lo from ${range} lookup ${DETOUR}`,
+        `${ip} rule add iif lo from ${range} lookup ${DETOUR_TABLE}`,
       ]),
-      `${ip} route add ${SPARE[family]} via ${gateway}`,
-    ]);
-    await run(second, [
-      `${ip} route add default via ${gateway} table ${DETOUR}`,
-      `${ip} route add ${STAGE_RANGES.services[family]} via ${gateway}`,
-      ...[RANGES.pods[family], RANGES.clients[family]].map((range) => `${ip} rule add iif lo to ${range} lookup ${DETOUR}`),
-      ...second.pods.map((_, index) => `${ip} rule add iif veth${index + 1} lookup ${DETOUR}`),
+      `${ip} route add ${SPARE[family]} via ${first.address(family)}`,
     ]);
     // Deprecated, so that what is masqueraded gets the primary address.
     const quietly = family === "IPv6" ? "nodad preferred_lft 0" : "";

@@ -8,7 +8,7 @@ import type { NodePlace, Place } from "@turnout/lab";
 import { startKind } from "../proxies.ts";
 import type { KubeProxyMode } from "./process.ts";
 import { metricFamilies } from "./metric-families.ts";
-import type { Variant } from "./tools.ts";
+import type { Variant } from "../proxies.ts";
 
 const home = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 const HOME = home("../../packages/backend-iptables/test/kube-proxy/");

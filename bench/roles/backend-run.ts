@@ -3,11 +3,11 @@ import ebpf from "@turnout/backend-ebpf";
 import iptables from "@turnout/backend-iptables";
 import ipvs from "@turnout/backend-ipvs";
 import nft from "@turnout/backend-nft";
-import type { Feed, Store } from "@turnout/core";
+import type { Store } from "@turnout/core";
 import { createExec } from "@turnout/host";
 import { cpuTimeMs } from "../cpu-time.ts";
 import { runRole } from "../role-process.ts";
-import { createStore, createSubjectOf, createView, fillStore } from "../subject.ts";
+import { createStore, createSubjectOf, fillStore } from "../subject.ts";
 import type { Subject, SubjectOptions } from "../subject.ts";
 import { sliceObject } from "../workload.ts";
 import type { Shape } from "../workload.ts";
@@ -62,11 +62,11 @@ const OPEN_MAX = 10;
 const SETTLE_MS = 4_000;
 const LISTING_TIMEOUT_MS = 3_600_000;
 
-const OPEN: Readonly<Record<BackendName, (view: Feed, options: SubjectOptions) => Promise<Subject>>> = {
-  ebpf: (view, options) => createSubjectOf(view, ebpf, options),
-  iptables: (view, options) => createSubjectOf(view, iptables, options),
-  ipvs: (view, options) => createSubjectOf(view, ipvs, options),
-  nft: (view, options) => createSubjectOf(view, nft, options),
+const OPEN: Readonly<Record<BackendName, (store: Store, options: SubjectOptions) => Promise<Subject>>> = {
+  ebpf: (store, options) => createSubjectOf(store, ebpf, options),
+  iptables: (store, options) => createSubjectOf(store, iptables, options),
+  ipvs: (store, options) => createSubjectOf(store, ipvs, options),
+  nft: (store, options) => createSubjectOf(store, nft, options),
 };
 
 /** A proxy in this process before its first sync, with a full store. */
@@ -78,7 +78,7 @@ export interface Opened {
 /** Open a backend and fill its store. */
 export async function openFilled({ backend, shape, raw = {} }: BackendParameters, options: SubjectOptions = {}): Promise<Opened> {
   const store = createStore();
-  const subject = await OPEN[backend](createView(store), { raw, ...options });
+  const subject = await OPEN[backend](store, { raw, ...options });
   await fillStore(store, shape);
   return { store, subject };
 }

@@ -1,7 +1,7 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { cpuTimeMs } from "../cpu-time.ts";
+import { inFolder } from "../folder.ts";
 import { layoutChangeText, layoutText } from "../layouts.ts";
 import type { Layout } from "../layouts.ts";
 import type { Shape } from "../workload.ts";
@@ -25,15 +25,14 @@ export interface Baseline {
 
 /** Load one of kube-proxy's rulesets with `nft -f`, then take endpoints away and bring them back. */
 export async function baseline({ layout, shape, changes }: BaselineParameters): Promise<Baseline> {
-  const directory = await mkdtemp(join(tmpdir(), "turnout-bench-"));
-  const path = join(directory, "rules.nft");
-  const load = async (text: string): Promise<number> => {
-    await writeFile(path, text);
-    const startMs = performance.now();
-    await output("nft", ["-f", path]);
-    return performance.now() - startMs;
-  };
-  try {
+  return await inFolder(async (folder) => {
+    const path = join(folder, "rules.nft");
+    const load = async (text: string): Promise<number> => {
+      await writeFile(path, text);
+      const startMs = performance.now();
+      await output("nft", ["-f", path]);
+      return performance.now() - startMs;
+    };
     const text = layoutText(layout, shape);
     const startCpuMs = cpuTimeMs();
     const loadMs = await load(text);
@@ -45,7 +44,5 @@ export async function baseline({ layout, shape, changes }: BaselineParameters): 
       changeMs.push(await load(layoutChangeText(layout, index, shape, k % shape.endpoints)));
     }
     return { loadMs, cpuMs, changeMs };
-  } finally {
-    await rm(directory, { recursive: true });
-  }
+  });
 }

@@ -1,9 +1,8 @@
 import { spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createExec } from "@turnout/host";
+import { inFolder } from "../folder.ts";
 import { followSyncs } from "../kube-proxy/sync-log.ts";
 import type { Harness } from "../line-channel.ts";
 import { turnoutSync } from "../proxies.ts";
@@ -34,23 +33,22 @@ const CHANGE_PAUSE_MS = 20;
  */
 export async function daemon({ shape, source, changes, idleMs }: DaemonParameters, harness: Harness): Promise<DaemonRun> {
   await createExec().run("ip", ["link", "set", "lo", "up"]);
-  const directory = await mkdtemp(join(tmpdir(), "turnout-bench-"));
-  const path = join(directory, source);
-  const provided: ProviderParameters = { shape, path, changes, pauseMs: CHANGE_PAUSE_MS };
-  const provider = openRole(source === "kube" ? "api-server" : "file-writer", provided, { namespace: "same" });
-  try {
-    await provider.phase("provided");
-    const where = source === "kube" ? ["--source", "kube", "--kubeconfig", path] : ["--source", `file:${path}`];
-    const how = ["--backend", "nft", "--node-name", NODE_NAME, "--cluster-cidr", POD_CIDR, "--logging-format", "json"];
-    const startMs = performance.now();
-    const turnout = spawn(TURNOUT, ["run", ...where, ...how], { stdio: ["ignore", "inherit", "pipe"] });
-    const ended = endOf(turnout);
-    const { pid = 0 } = turnout;
+  return await inFolder(async (folder) => {
+    const path = join(folder, source);
+    const provided: ProviderParameters = { shape, path, changes, pauseMs: CHANGE_PAUSE_MS };
+    const provider = openRole(source === "kube" ? "api-server" : "file-writer", provided, { namespace: "same" });
+    let turnout: ReturnType<typeof spawn> | undefined;
     try {
+      await provider.phase("provided");
+      const where = source === "kube" ? ["--source", "kube", "--kubeconfig", path] : ["--source", `file:${path}`];
+      const how = ["--backend", "nft", "--node-name", NODE_NAME, "--cluster-cidr", POD_CIDR, "--logging-format", "json"];
+      const sinceMs = performance.now();
+      turnout = spawn(TURNOUT, ["run", ...where, ...how], { stdio: ["ignore", "inherit", "pipe"] });
+      const [ended, { pid = 0 }] = [endOf(turnout), turnout];
       const log = followSyncs(turnout, turnoutSync(new Set(), shape.services));
       await harness.reached("started", pid);
       while ((await log.next()).family !== "IPv4");
-      const tookMs = performance.now() - startMs;
+      const startMs = performance.now() - sinceMs;
       await harness.reached("in-force", pid);
       await sleep(idleMs);
       await harness.reached("idle", pid);
@@ -64,12 +62,10 @@ export async function daemon({ shape, source, changes, idleMs }: DaemonParameter
       if (end !== "exit code 0") throw new Error(`turnout ended with ${end}`);
       const failure = log.failure();
       if (failure !== undefined && !failure.message.startsWith("the proxy ended")) throw failure;
-      return { startMs: tookMs };
+      return { startMs };
     } finally {
-      turnout.kill("SIGKILL");
+      turnout?.kill("SIGKILL");
+      provider.kill();
     }
-  } finally {
-    provider.kill();
-    await rm(directory, { recursive: true });
-  }
+  });
 }

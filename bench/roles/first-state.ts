@@ -1,10 +1,9 @@
-import { systemClock } from "@turnout/core/process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createStoreProvider, serveNodeState } from "@turnout/server/serve";
-import { createBenchLog, createStore, fillStore, NODE_VIEW } from "../subject.ts";
+import { createStoreProvider } from "@turnout/server/serve";
+import { createStore, fillStore, NODE_VIEW } from "../subject.ts";
+import { inFolder } from "../folder.ts";
 import { openConnection, openWatcher } from "../watch-client.ts";
+import { serveOn } from "./state-server.ts";
 
 /** How often. */
 export interface FirstStateParameters {
@@ -14,22 +13,17 @@ export interface FirstStateParameters {
 /** Time from the last list of an empty cluster to the first change sets of both families at a client that waits, ms each. */
 export async function firstState({ runs }: FirstStateParameters): Promise<{ readonly ms: readonly number[] }> {
   const times: number[] = [];
-  for (let run = 0; run < runs; run++) times.push(await once());
+  for (let run = 0; run < runs; run++) times.push(await inFolder(once));
   return { ms: times };
 }
 
-async function once(): Promise<number> {
-  const directory = await mkdtemp(join(tmpdir(), "turnout-bench-"));
-  const path = join(directory, "node.sock");
+async function once(folder: string): Promise<number> {
+  const path = join(folder, "node.sock");
   const store = createStore();
-  const provider = createStoreProvider(store, () => undefined);
-  const server = await serveNodeState({
-    provider,
-    listen: [`unix://${path}`],
-    version: "bench",
-    clock: systemClock(),
-    log: createBenchLog(),
-  });
+  const server = await serveOn(
+    path,
+    createStoreProvider(store, () => undefined),
+  );
   const connection = openConnection(path);
   const welcomed = Promise.withResolvers<void>();
   const reported = Promise.withResolvers<number>();
@@ -47,6 +41,5 @@ async function once(): Promise<number> {
   const ms = (await reported.promise) - startMs;
   connection.close();
   await server.close();
-  await rm(directory, { recursive: true });
   return ms;
 }

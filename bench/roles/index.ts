@@ -15,7 +15,6 @@ import { storeOnly } from "./store-only.ts";
 import { traces } from "./traces.ts";
 import { trafficClient, trafficServer } from "./traffic.ts";
 import { userspace } from "./userspace.ts";
-import { watchers } from "./watchers.ts";
 
 /** Everything a measured process can be told to do, by name. */
 export const ROLES: Readonly<Record<string, (parameters: never, harness: Harness) => Promise<unknown>>> = {
@@ -43,5 +42,4 @@ export const ROLES: Readonly<Record<string, (parameters: never, harness: Harness
   "traffic-client": trafficClient,
   "traffic-server": trafficServer,
   userspace,
-  watchers,
 };

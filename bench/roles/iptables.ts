@@ -1,12 +1,12 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Exec } from "@turnout/core";
 import { createLinuxWorld, createWorld } from "@turnout/host";
 import { cpuTimeMs } from "../cpu-time.ts";
 import type { Harness } from "../line-channel.ts";
-import type { Variant } from "../kube-proxy/tools.ts";
+import type { Variant } from "../proxies.ts";
+import { inFolder } from "../folder.ts";
 import { openRole, resultOf, runRole } from "../role-process.ts";
 import { createBenchLog } from "../subject.ts";
 import type { Shape } from "../workload.ts";
@@ -48,8 +48,7 @@ const LOCK_SECONDS = "60";
 
 /** Load everything with our backend here, and with the tool alone elsewhere; then change endpoints, by turns. */
 export async function iptablesRun({ shape, variant, changes }: IptablesParameters): Promise<IptablesRun> {
-  const directory = await mkdtemp(join(tmpdir(), "turnout-bench-"));
-  try {
+  return await inFolder(async (directory) => {
     const inputs: string[] = [];
     const parameters = { backend: "iptables", shape, raw: { variant } } as const;
     const opened = await openFilled(parameters, { isShared: true, watchExec: (exec) => recorded(exec, inputs) });
@@ -61,9 +60,7 @@ export async function iptablesRun({ shape, variant, changes }: IptablesParameter
     const turns = await whileRunning(opened.subject, () => change(opened, { shape, variant, changes, inputs, directory }));
     await opened.subject.close();
     return { cold, reload, ...turns };
-  } finally {
-    await rm(directory, { recursive: true });
-  }
+  });
 }
 
 /** Give a file of rules to the tool, in this namespace. */

@@ -1,6 +1,6 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { inFolder } from "../folder.ts";
 import { runRole } from "../role-process.ts";
 import { POD_CIDR } from "../workload.ts";
 import type { Shape } from "../workload.ts";
@@ -34,8 +34,7 @@ const SAVED: readonly (readonly [name: string, file: string, args: readonly stri
 
 /** Load everything with our backend here, and with the tools alone elsewhere; then change endpoints; then start again. In a VM. */
 export async function ipvsRun({ shape, changes }: IpvsParameters): Promise<IpvsRun> {
-  const directory = await mkdtemp(join(tmpdir(), "turnout-bench-"));
-  try {
+  return await inFolder(async (directory) => {
     await routeToPods();
     // In the VM the other variant can't do anything.
     const parameters = { backend: "ipvs", shape, raw: { variant: "legacy" } } as const;
@@ -46,9 +45,7 @@ export async function ipvsRun({ shape, changes }: IpvsParameters): Promise<IpvsR
     });
     await runRole("backend-restore", parameters, { namespace: "same" });
     return { ...run, reload, adoption: await runRole<FirstSync>("backend-adopt", parameters, { namespace: "same" }) };
-  } finally {
-    await rm(directory, { recursive: true });
-  }
+  });
 }
 
 /** Give what was saved in a directory to the tools, in this namespace. */

@@ -1,10 +1,10 @@
-import { systemClock } from "@turnout/core/process";
 import { Store } from "@turnout/core";
 import { createKpngApi } from "@turnout/kpng";
-import { createStoreProvider, serveNodeState } from "@turnout/server/serve";
+import { createStoreProvider } from "@turnout/server/serve";
 import type { Harness } from "../line-channel.ts";
-import { createBenchLog, fillStore } from "../subject.ts";
+import { fillStore } from "../subject.ts";
 import type { Shape } from "../workload.ts";
+import { serveOn } from "./state-server.ts";
 
 /** What a node-state server is to serve over kpng's protocols. */
 export interface KpngServerParameters {
@@ -23,14 +23,11 @@ export async function kpngServer({ socket, shape, watchers }: KpngServerParamete
   // As turnout serve has it, for whoever speaks kpng's.
   const store = new Store({ keepsPodNames: true });
   await fillStore(store, shape);
-  const server = await serveNodeState({
-    provider: createStoreProvider(store, () => undefined),
-    listen: [`unix://${socket}`],
-    version: "bench",
-    clock: systemClock(),
-    log: createBenchLog(),
-    kpng: createKpngApi,
-  });
+  const server = await serveOn(
+    socket,
+    createStoreProvider(store, () => undefined),
+    { kpng: createKpngApi },
+  );
   await harness.reached("serving");
   const cpuMs: number[] = [];
   for (let watcher = 0; watcher < watchers; watcher++) {

@@ -1,9 +1,10 @@
 import { systemClock } from "@turnout/core/process";
-import { createRelayProvider, serveNodeState } from "@turnout/server/serve";
+import { createRelayProvider } from "@turnout/server/serve";
 import { memoryInUse } from "../heap-size.ts";
 import type { MemoryInUse } from "../heap-size.ts";
 import type { Harness } from "../line-channel.ts";
 import { createBenchLog } from "../subject.ts";
+import { serveOn } from "./state-server.ts";
 
 /** Whom a relay follows, and where it serves. */
 export interface RelayParameters {
@@ -25,8 +26,7 @@ export interface RelayReport {
 /** Relay a node-state server. Phases: `serving`; `shared` when it has looked at its memory with the first watchers. */
 export async function relay({ behind, socket }: RelayParameters, harness: Harness): Promise<RelayReport> {
   const common = { version: "bench", clock: systemClock(), log: createBenchLog() };
-  const provider = createRelayProvider({ ...common, target: `unix://${behind}` });
-  const server = await serveNodeState({ ...common, provider, listen: [`unix://${socket}`] });
+  const server = await serveOn(socket, createRelayProvider({ ...common, target: `unix://${behind}` }));
   await harness.reached("serving");
   const shared = await memoryInUse();
   const reported = process.cpuUsage();

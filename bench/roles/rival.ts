@@ -1,13 +1,14 @@
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { loadavg, tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
+import { loadavg } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createExec } from "@turnout/host";
 import { createApiServer } from "@turnout/lab";
 import type { ProxySync, SyncLog } from "../kube-proxy/sync-log.ts";
-import { sampleMemory } from "../memory-sampler.ts";
+import { inFolder } from "../folder.ts";
+import { memoryNow } from "../memory-sampler.ts";
 import { STRIDE } from "./backend-run.ts";
 import { HOST_PROXIES, startKind } from "../proxies.ts";
 import type { HostProxy, ProxyPlace } from "../proxies.ts";
@@ -48,7 +49,10 @@ const LIMIT_MS = 600_000;
 export async function rival({ proxy: name, shape, changes }: RivalParameters): Promise<RivalRun> {
   const [load = 0] = loadavg();
   await createExec().run("ip", ["link", "set", "lo", "up"]);
-  const directory = await mkdtemp(join(tmpdir(), "turnout-bench-"));
+  return await inFolder(async (folder) => await measured(folder, { proxy: name, shape, changes }, load));
+}
+
+async function measured(folder: string, { proxy: name, shape, changes }: RivalParameters, load: number): Promise<RivalRun> {
   const server = await createApiServer();
   let child: ChildProcess | undefined;
   // With the tools that it starts, which are ended with it: one of them may have work for minutes.
@@ -56,7 +60,7 @@ export async function rival({ proxy: name, shape, changes }: RivalParameters): P
     (child = spawn(file, args, { ...options, env: { ...process.env, ...options.env }, detached: true }));
   try {
     for (const object of objectsOf(shape)) server.apply(object);
-    const kubeconfig = join(directory, "kubeconfig");
+    const kubeconfig = join(folder, "kubeconfig");
     await writeFile(kubeconfig, server.kubeconfig());
     const kind = HOST_PROXIES[name];
     const verbose = kind.program === "turnout" ? { ...kind, flags: [...kind.flags, "-v", "4"] } : kind;
@@ -65,7 +69,7 @@ export async function rival({ proxy: name, shape, changes }: RivalParameters): P
       node: { name: NODE_NAME, spawn: spawnHere },
       kubeconfig,
       clusterCIDR: POD_CIDR,
-      folder: directory,
+      folder,
       kubeProxy: process.env["KUBE_PROXY"] ?? "kube-proxy",
       rows: shape.services,
     });
@@ -73,7 +77,7 @@ export async function rival({ proxy: name, shape, changes }: RivalParameters): P
     if (running === undefined) {
       // It will be told that the program ended.
       starting.catch((error: unknown) => process.stderr.write(`given up: ${String(error).slice(0, 200)}\n`));
-      return { limitMs: LIMIT_MS, load, changeMs: [], memoryBytes: memoryOf(child) };
+      return { limitMs: LIMIT_MS, load, changeMs: [], memoryBytes: memoryNow(child?.pid ?? 0) };
     }
     await sleep(QUIET_MS);
     const changeMs: number[] = [];
@@ -85,7 +89,7 @@ export async function rival({ proxy: name, shape, changes }: RivalParameters): P
     }
     const first = running.first.find(({ family }) => family === "IPv4");
     const times = first === undefined ? {} : { startMs: first.atMs - startMs, firstSyncMs: first.elapsedMs };
-    return { limitMs: LIMIT_MS, load, ...times, changeMs, memoryBytes: memoryOf(child) };
+    return { limitMs: LIMIT_MS, load, ...times, changeMs, memoryBytes: memoryNow(child?.pid ?? 0) };
   } finally {
     if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) {
       const ended = endOf(child);
@@ -93,15 +97,7 @@ export async function rival({ proxy: name, shape, changes }: RivalParameters): P
       await ended;
     }
     await server.close();
-    await rm(directory, { recursive: true });
   }
-}
-
-function memoryOf(child: ChildProcess | undefined): number {
-  const sampler = sampleMemory(child?.pid ?? 0);
-  const bytes = sampler.now();
-  sampler.stop();
-  return bytes;
 }
 
 /** The IPv4 sync that follows a moment; others (the other family, or one that was under way) are passed over. */

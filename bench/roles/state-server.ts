@@ -1,12 +1,15 @@
 import { systemClock } from "@turnout/core/process";
 import type { Store } from "@turnout/core";
 import { createStoreProvider, serveNodeState } from "@turnout/server/serve";
+import type { NodeStateServer, NodeStateServerOptions } from "@turnout/server/serve";
+import { monotonicMs } from "../crowd.ts";
 import type { Harness } from "../line-channel.ts";
 import { memoryInUse } from "../heap-size.ts";
 import type { MemoryInUse } from "../heap-size.ts";
-import { createBenchLog, createStore, fillStore } from "../subject.ts";
-import { nodeObject, NODES, sliceObject } from "../workload.ts";
+import { createBenchLog, createStore, fail, fillStore } from "../subject.ts";
+import { NODES, sliceObject } from "../workload.ts";
 import type { Shape } from "../workload.ts";
+import { STRIDE } from "./backend-run.ts";
 
 /** What a node-state server is to serve and to go through. */
 export interface StateServerParameters {
@@ -36,8 +39,6 @@ export interface StateServerReport {
   readonly rowsEncoded: readonly number[];
 }
 
-const STRIDE = 7919;
-
 /**
  * Serve a store over a unix socket.
  *
@@ -49,19 +50,10 @@ export async function stateServer(
   harness: Harness,
 ): Promise<StateServerReport> {
   const store = createStore();
-  await fillStore(store, shape);
-  for (let index = 0; index < NODES; index++) store.upsert("Node", nodeObject(index));
-  const server = await serveNodeState({
-    provider: createStoreProvider(store, ({ object, what }) => {
-      throw new Error(`${object}: ${what}`);
-    }),
-    listen: [`unix://${socket}`],
-    version: "bench",
-    clock: systemClock(),
-    log: createBenchLog(),
-    // Many watchers, also of one node, are what is measured.
-    limits: { streamsMax: 10_000, streamsOfClientMax: 10_000, requestsMax: 10_000 },
-  });
+  await fillStore(store, shape, NODES);
+  // Many watchers, also of one node, are what is measured.
+  const limits = { streamsMax: 10_000, streamsOfClientMax: 10_000, requestsMax: 10_000 };
+  const server = await serveOn(socket, createStoreProvider(store, fail), { limits });
   await harness.reached("serving");
   const shared = await memoryInUse();
   const reported = process.cpuUsage();
@@ -108,7 +100,12 @@ async function changeWithoutEnd(store: Store, shape: Shape, forMs: number): Prom
   }
 }
 
-/** The machine's monotonic clock: the same in all processes. */
-export function monotonicMs(): number {
-  return Number(process.hrtime.bigint()) / 1e6;
+/** Serve a provider's rows on a unix socket. */
+export function serveOn(
+  socket: string,
+  provider: NodeStateServerOptions["provider"],
+  more: Partial<NodeStateServerOptions> = {},
+): Promise<NodeStateServer> {
+  const common = { version: "bench", clock: systemClock(), log: createBenchLog() };
+  return serveNodeState({ provider, listen: [`unix://${socket}`], ...common, ...more });
 }

@@ -2,10 +2,10 @@ import type { Store } from "@turnout/core";
 import { createStoreProvider } from "@turnout/server/serve";
 import type { Cursor, StateView } from "@turnout/server/serve";
 import { memoryInUse } from "../heap-size.ts";
-import { createStore, fillStore, NODE_VIEW } from "../subject.ts";
+import { createStore, fail, fillStore, NODE_VIEW } from "../subject.ts";
 import { TRACES } from "../traces.ts";
 import type { Trace, TraceEvent } from "../traces.ts";
-import { NODES, nodeObject, sliceObject } from "../workload.ts";
+import { NODES, sliceObject } from "../workload.ts";
 import type { Shape } from "../workload.ts";
 
 /** What came of a trace. */
@@ -95,8 +95,7 @@ export async function slowReader(shape: Shape, updates: number): Promise<SlowRea
 
 async function filled(shape: Shape): Promise<Store> {
   const store = createStore();
-  await fillStore(store, shape);
-  for (let index = 0; index < NODES; index++) store.upsert("Node", nodeObject(index));
+  await fillStore(store, shape, NODES);
   return store;
 }
 
@@ -124,9 +123,7 @@ class Reader {
   rows = 0;
 
   constructor(store: Store) {
-    const provider = createStoreProvider(store, ({ object, what }) => {
-      throw new Error(`${object}: ${what}`);
-    });
+    const provider = createStoreProvider(store, fail);
     const { nodeName, settings } = NODE_VIEW;
     this.#view = provider.open({ nodeName, settings, bindAddress: "" }).view("IPv4", "bench");
   }

@@ -2,10 +2,9 @@ import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { softirqThreads, threadsTimeUs } from "../cpu-time.ts";
 import type { Harness } from "../line-channel.ts";
-import { ANSWERED_BYTES, connectTo, CONVERSATIONS, inTurn } from "../traffic-conversations.ts";
-import type { Conversation, Talk, TrafficMeasureName, TrafficPlace } from "../traffic-conversations.ts";
+import { ANSWERED_BYTES, connectTo, CONVERSATIONS, inTurn, loadUdpSockets } from "@turnout/lab";
+import type { Conversation, Talk, TrafficMeasureName, TrafficPlace } from "@turnout/lab";
 import { TARGET_PORTS } from "../traffic-workload.ts";
-import { loadUdpSockets } from "../udp-socket.ts";
 
 /** What is asked for. */
 export interface TrafficTarget {

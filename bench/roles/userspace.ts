@@ -1,12 +1,14 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
+import { inFolder } from "../folder.ts";
+import { memoryNow } from "../memory-sampler.ts";
 import { openRole, TURNOUT } from "../role-process.ts";
-import { CONVERSATIONS, visit, visiting } from "../traffic-conversations.ts";
-import type { Conversation, Talk, TrafficPlace } from "../traffic-conversations.ts";
+import { CONVERSATIONS, visit, visiting } from "@turnout/lab";
+import type { Conversation, Talk, TrafficPlace } from "@turnout/lab";
 import { TARGET_PORTS } from "../traffic-workload.ts";
 
 /** What carries bytes from the client to the server; `direct`: nobody. */
@@ -39,29 +41,27 @@ const PORTS: Readonly<Record<Carrier, number>> = { direct: SERVER_PORT, turnout:
 /** Measure a carrier in this process's own namespace: client here, server and carrier in processes of their own. */
 export async function userspace({ carrier, forMs, pings }: UserspaceParameters): Promise<UserspaceMetrics> {
   spawnSync("ip", ["link", "set", "lo", "up"]);
-  const folder = await mkdtemp(join(tmpdir(), "turnout-bench-"));
   const server = openRole("traffic-server", {}, { namespace: "same" });
-  let running: RunningCarrier | undefined;
-  try {
-    const talk = {
-      places: [{ address: "127.0.0.1", tcp: PORTS[carrier], udp: PORTS[carrier] }],
-      serverPid: await server.phase("listening"),
-    };
-    running = carrier === "direct" ? undefined : await start(carrier, folder);
-    await answering(talk.places[0]);
-    const rate = async (open: Conversations, count: number): Promise<number> => await perSecond(await opened(open, talk, count), forMs);
-    return {
-      oneMBps: (await rate(CONVERSATIONS.bulk, 1)) / 1e6,
-      manyMBps: (await rate(CONVERSATIONS.bulk, MANY)) / 1e6,
-      visitsPerSecond: await rate((all) => Promise.resolve(visiting(all)), 1),
-      pings: await roundTrips(await CONVERSATIONS.requests(talk), pings),
-      ...(running === undefined ? {} : { rss: residentBytes(running.pid) }),
-    };
-  } finally {
-    await running?.end();
-    server.kill();
-    await rm(folder, { recursive: true, force: true });
-  }
+  return await inFolder(async (folder) => {
+    let running: RunningCarrier | undefined;
+    try {
+      const places = [{ address: "127.0.0.1", tcp: PORTS[carrier], udp: PORTS[carrier] }];
+      const talk = { places, serverPid: await server.phase("listening") };
+      running = carrier === "direct" ? undefined : await start(carrier, folder);
+      await answering(places[0]);
+      const rate = async (open: Conversations, count: number): Promise<number> => await perSecond(await opened(open, talk, count), forMs);
+      return {
+        oneMBps: (await rate(CONVERSATIONS.bulk, 1)) / 1e6,
+        manyMBps: (await rate(CONVERSATIONS.bulk, MANY)) / 1e6,
+        visitsPerSecond: await rate((all) => Promise.resolve(visiting(all)), 1),
+        pings: await roundTrips(await CONVERSATIONS.requests(talk), pings),
+        ...(running === undefined ? {} : { rss: memoryNow(running.pid) }),
+      };
+    } finally {
+      await running?.end();
+      server.kill();
+    }
+  });
 }
 
 type Conversations = (talk: Talk) => Promise<Conversation>;
@@ -133,20 +133,17 @@ async function commandOf(carrier: Exclude<Carrier, "direct">, folder: string): P
       await writeFile(file, nginxConfiguration(folder, port, server));
       return ["nginx", "-p", folder, "-c", file];
     }
-    case "turnout": {
-      const file = join(folder, "services.yaml");
-      await writeFile(file, SERVICES);
+    case "turnout":
       return [
         TURNOUT,
         "run",
         "--backend=userspace",
-        `--source=file:${file}`,
+        `--source=file:${fileURLToPath(new URL("userspace-services.yaml", import.meta.url))}`,
         `--map=bench/server:main=127.0.0.1:${port}`,
         `--backend-option=endpoint-map=10.1.1.1:80=${server}`,
         "--healthz-bind-address=",
         "--metrics-bind-address=",
       ];
-    }
   }
 }
 
@@ -160,23 +157,4 @@ error_log ${folder}/error.log;
 events { worker_connections 4096; }
 stream { server { listen 127.0.0.1:${port} backlog=4096; proxy_pass ${server}; proxy_half_close on; } }
 `;
-}
-
-const SERVICES = `apiVersion: v1
-kind: Service
-metadata: { name: server, namespace: bench }
-spec: { clusterIP: 10.96.0.1, ports: [{ name: main, port: 80 }] }
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: { name: server-1, namespace: bench, labels: { kubernetes.io/service-name: server } }
-addressType: IPv4
-ports: [{ name: main, port: 80 }]
-endpoints: [{ addresses: [10.1.1.1] }]
-`;
-
-/** Of a process and its children, as ps counts it. */
-function residentBytes(pid: number): number {
-  const { stdout } = spawnSync("ps", ["-o", "rss=", "--pid", String(pid), "--ppid", String(pid)], { encoding: "utf8" });
-  return stdout.split("\n").reduce((sum, line) => sum + Number(line) * 1024, 0);
 }

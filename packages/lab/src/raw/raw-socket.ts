@@ -1,8 +1,7 @@
 import { constants } from "node:os";
-import { isIPv6 } from "node:net";
 import type { IPFamily } from "@turnout/core/backend";
 import { ProxyError } from "@turnout/core/backend";
-import { addressBytes } from "./address-bytes.ts";
+import { ADDRESS_BYTES, AF, failure, loadLibc, socketAddress } from "./libc.ts";
 
 /** A packet as it came in, without its IP header. */
 export interface RawPacket {
@@ -25,9 +24,7 @@ export interface RawSocket {
   close(): void;
 }
 
-const AF: Readonly<Record<IPFamily, number>> = { IPv4: 2, IPv6: 10 };
 const SOCK_RAW_NONBLOCK_CLOEXEC = 3 | 0o4000 | 0o2000000;
-const ADDRESS_BYTES = 28;
 
 /**
  * Open a raw socket: Node has none, so libc is called directly.
@@ -72,58 +69,6 @@ export async function openRawSocket(family: IPFamily, protocol: number): Promise
       libc.close(fd);
     },
   };
-}
-
-interface Libc {
-  socket(domain: number, type: number, protocol: number): number;
-  bind(fd: number, address: Buffer, bytes: number): number;
-  connect(fd: number, address: Buffer, bytes: number): number;
-  send(fd: number, data: Buffer, bytes: number, flags: number): number;
-  sendto(fd: number, data: Buffer, bytes: number, flags: number, address: Buffer, addressBytes: number): number;
-  recvfrom(fd: number, data: Buffer, bytes: number, flags: number, address: Buffer, addressBytes: Buffer): number;
-  close(fd: number): number;
-  errno(): number;
-}
-
-let loaded: Libc | undefined;
-
-async function loadLibc(): Promise<Libc> {
-  if (loaded !== undefined) return loaded;
-  // Loaded on first use: most agents never speak SCTP, and koffi costs 30 ms.
-  const { default: koffi } = await import("koffi").catch((cause: unknown) => {
-    throw new ProxyError("host_unsupported", "raw sockets need the package koffi", { hint: "npm install koffi", cause });
-  });
-  const libc = koffi.load("libc.so.6");
-  loaded = {
-    socket: libc.func("int socket(int domain, int type, int protocol)"),
-    bind: libc.func("int bind(int fd, const void *address, uint32_t bytes)"),
-    connect: libc.func("int connect(int fd, const void *address, uint32_t bytes)"),
-    send: libc.func("intptr_t send(int fd, const void *data, size_t bytes, int flags)"),
-    sendto: libc.func("intptr_t sendto(int fd, const void *data, size_t bytes, int flags, const void *address, uint32_t addressBytes)"),
-    recvfrom: libc.func("intptr_t recvfrom(int fd, void *data, size_t bytes, int flags, void *address, void *addressBytes)"),
-    close: libc.func("int close(int fd)"),
-    errno: () => koffi.errno(),
-  };
-  return loaded;
-}
-
-function failure(libc: Libc, what: string): Error {
-  const errno = libc.errno();
-  const code = Object.entries(constants.errno).find(([, number]) => number === errno)?.[0] ?? `errno ${errno}`;
-  return Object.assign(new Error(`${what}: ${code}`), { code, errno });
-}
-
-/** struct sockaddr_in or sockaddr_in6; the port stays 0, raw sockets have none. */
-function socketAddress(address: string): Buffer {
-  const bytes = Buffer.allocUnsafeSlow(ADDRESS_BYTES).fill(0);
-  if (isIPv6(address)) {
-    bytes.writeUInt16LE(AF.IPv6, 0);
-    addressBytes(address).copy(bytes, 8);
-  } else {
-    bytes.writeUInt16LE(AF.IPv4, 0);
-    addressBytes(address).copy(bytes, 4);
-  }
-  return bytes;
 }
 
 function addressIn(bytes: Buffer): string {

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { inTurn, udp6Count, udpCount } from "./traffic-conversations.ts";
+import { inTurn, udp6Count, udpCount } from "./conversations.ts";
 import { loadUdpSockets } from "./udp-socket.ts";
 
 it("gives places in turn, for ever, and says when there are none", () => {
@@ -50,7 +50,7 @@ it("sends datagrams that nobody reads, and each that finds the sink full is coun
     const before = udpCount(readFileSync("/proc/self/net/snmp", "utf8"), "RcvbufErrors");
     for (let count = 0; count < 2_000; count++) sender.send(sink);
     expect(udpCount(readFileSync("/proc/self/net/snmp", "utf8"), "RcvbufErrors") - before).toBeGreaterThan(1_000);
-    expect(() => sockets.open("IPv4", sink)).toThrow("binding a UDP socket: errno 98");
+    expect(() => sockets.open("IPv4", sink)).toThrow("binding a UDP socket: EADDRINUSE");
   } finally {
     sender.close();
     full.close();

@@ -1,8 +1,8 @@
-import type { Cluster } from "@turnout/lab";
-import { RANGES } from "@turnout/lab";
+import { RANGES } from "./address-plan.ts";
+import type { Cluster } from "./cluster.ts";
 
-/** A routing table of its own for what must not go the short way. */
-const TABLE = "97";
+/** A routing table of its own, of the fabric and of nodes, for what must not go the short way. */
+export const DETOUR_TABLE = "97";
 
 /**
  * Send whatever clients, the second node and its pods send by way of the first node, so that its proxy, the only one, sees both directions
@@ -16,8 +16,8 @@ export async function routeByFirstNode(cluster: Cluster): Promise<void> {
   if (first === undefined) throw new Error("the stage needs a node");
   for (const family of cluster.families) {
     const ip = family === "IPv4" ? "-4" : "-6";
-    const detour = [ip, "route", "add", "default", "via", first.address(family), "table", TABLE];
-    const rule = (...what: readonly string[]): string[] => [ip, "rule", "add", ...what, "lookup", TABLE];
+    const detour = [ip, "route", "add", "default", "via", first.address(family), "table", DETOUR_TABLE];
+    const rule = (...what: readonly string[]): string[] => [ip, "rule", "add", ...what, "lookup", DETOUR_TABLE];
     await cluster.fabric.run("ip", detour);
     // What the first node sends to an external address that nobody has must not come back to it: it would meet the proxy a second time, as
     // a packet from outside. Over IPv4 the kernel drops such packets for their source anyway.

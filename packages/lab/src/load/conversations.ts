@@ -2,12 +2,13 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect, isIPv6 } from "node:net";
 import type { Socket } from "node:net";
-import type { TrafficPorts } from "./traffic-workload.ts";
 import { loadUdpSockets } from "./udp-socket.ts";
 
 /** Where something is asked for. */
-export interface TrafficPlace extends TrafficPorts {
+export interface TrafficPlace {
   readonly address: string;
+  readonly tcp: number;
+  readonly udp: number;
 }
 
 /** Traffic to places of a kind that goes on whenever it is its turn. */
