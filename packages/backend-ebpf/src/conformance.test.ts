@@ -7,7 +7,7 @@ import { someOf } from "@turnout/house/some-of";
 import { beforeAll, describe, expect, it } from "vitest";
 import { ebpfModule } from "./module.ts";
 import { PACKET_MISTAKES } from "./test-support/packet-mistakes.ts";
-import { MISTAKES, withMistake } from "./test-support/mistakes.ts";
+import { MISTAKES, OF_KIT, withMistake } from "./test-support/mistakes.ts";
 import { play } from "./testing/play.ts";
 
 const NEEDS = needs("root", "netns", "bpf", "cgroup2", "ip", "nft", "kernel>=6.7");
@@ -98,8 +98,10 @@ const ANY_CLIENT = "a cluster IP is served by every ready endpoint, whoever asks
 const FOUND: readonly (readonly [mistake: string, scenario: string, kind: Finding["kind"]])[] = [
   ["the port stays", ANY_CLIENT, "verdict"],
   ["turnout_send4 does nothing", ANY_CLIENT, "verdict"],
-  ["any protocol is asked as TCP", "a cluster IP that only serves other protocols refuses UDP", "verdict"],
+  ["any protocol is asked as TCP", "a cluster IP that only serves other protocols refuses UDP", "error"],
   ["the host gets what pods get", "where pods can't be told at all nobody's address is rewritten", "verdict"],
+  ["pods get what the host gets", "where pods can't be told at all nobody's address is rewritten", "verdict"],
+  ["source ranges of pods are the host's", "source ranges hold for load-balancer IPs and for nothing else", "verdict"],
   ["affinity is forgotten", "an affine client stays with its endpoint, through whichever address it comes", "affinity"],
   // What a socket is shown is no matter of a rule's: the host of the kit asks for it each time.
   ["turnout_peer4 does nothing", ANY_CLIENT, "error"],
@@ -107,12 +109,20 @@ const FOUND: readonly (readonly [mistake: string, scenario: string, kind: Findin
   ["nobody is masqueraded", "a pod of another node that asks a node port here sees the service with the node's address", "verdict"],
   ["pods are outside", "under the Local external policy another node is outside, and pods elsewhere are pods", "verdict"],
   ["turnout_out lets all go", "a cluster IP under the Local internal policy is served by this node alone", "verdict"],
+  ["turnout_out sends what sockets dropped", "a cluster IP under the Local internal policy is served by this node alone", "verdict"],
+  ["turnout_out forgets source ranges", "source ranges hold for load-balancer IPs and for nothing else", "verdict"],
   ["source ranges let all in", "source ranges hold for load-balancer IPs and for nothing else", "verdict"],
   ["refusals go on unmarked", "a service that goes away serves to the end, and refuses afterwards", "verdict"],
 ];
 
 describe("deliberate mistakes in the programs", NEEDS, () => {
   beforeAll(() => buildBpf("packages/backend-ebpf"));
+
+  it("that no other test finds are among them", () => {
+    const ofKit = [...MISTAKES, ...PACKET_MISTAKES].filter(({ scenario }) => scenario === OF_KIT);
+    expect(ofKit.length).toBeGreaterThan(0);
+    expect(ofKit.map(({ what }) => what).filter((what) => !FOUND.some(([found]) => found === what))).toEqual([]);
+  });
 
   it.concurrent.each(someOf(FOUND, { oneOf: 6 }))(
     "are found by the conformance kit: %s",

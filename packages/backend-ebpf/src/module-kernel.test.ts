@@ -247,10 +247,6 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
     expect(await execute("facts")).toEqual({ before: 0, there: 1, after: 0 });
   });
 
-  it("cleans up everything", async () => {
-    expect(await execute("cleanUp")).toEqual({ before: ANSWERED.slice(0, 2), after: [SILENCE, SILENCE], isThere: false });
-  });
-
   it("gives one family after the other to another backend, and everything with the last", async () => {
     const what = "1 destinations of services, by eBPF";
     expect(await execute("leftovers")).toEqual([

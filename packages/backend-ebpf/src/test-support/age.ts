@@ -1,7 +1,5 @@
 import type { BpfMap } from "@turnout/host/bpf";
-
-/** Where `struct kept` has its time. */
-export const LAST_NS = 24;
+import { LAST_NS } from "../testing/kernel-machine.ts";
 
 /** Make all that affinity remembers older; tells whether it was renewed since, by the age it had. */
 export async function age(map: BpfMap, seconds: number): Promise<boolean> {

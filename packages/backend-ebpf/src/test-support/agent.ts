@@ -6,14 +6,12 @@ import { connect, createServer } from "node:net";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parentPort, workerData } from "node:worker_threads";
-import koffi from "koffi";
+import { c, NETWORK, sure } from "../testing/calls.ts";
 import { ask, askAll, askByOne, endpointsOf } from "./clients.ts";
 import type { Question } from "./clients.ts";
 import { startLoad } from "./start-load.ts";
 import type { LoadResult } from "./start-load.ts";
 
-/** @source linux/sched.h CLONE_NEWNET */
-const NETWORK = 0x4000_0000;
 /** The port of all endpoints, as in states.ts. */
 const PORT = 8080;
 
@@ -45,9 +43,8 @@ export interface Calls {
 }
 
 function enter(path: string): void {
-  const setns = koffi.load("libc.so.6").func("int setns(int fd, int kind)") as (fd: number, kind: number) => number;
   const fd = openSync(path, "r");
-  if (setns(fd, NETWORK) !== 0) throw new Error(`${path} can't be entered: errno ${koffi.errno()}`);
+  sure(c.setns(fd, NETWORK), path);
   closeSync(fd);
 }
 

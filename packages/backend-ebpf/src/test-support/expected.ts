@@ -85,13 +85,6 @@ export const EXPECTED: Readonly<Record<string, unknown>> = {
     ],
   },
   drops: { answers: [SILENCE, SILENCE], counted: { ...none, drops: 1 } },
-  origins: {
-    internal: ["10.1.1.10"],
-    host: ["172.18.0.1:30005 says 10.1.1.55", "198.51.100.6:80 says 10.1.1.60"],
-    pod: ["172.18.0.1:30005 says 10.1.1.55", SILENCE, "10.96.0.6:80 says 10.1.1.60"],
-    counted: { ...none, connections: 2 },
-    untold: [["198.51.100.5:80 says 10.1.1.55"], [SILENCE]],
-  },
   affinity: { isSame: true, aged: 2, renewed: 40, young: true, moved: true, stays: true, clients: true },
   affinityOfTwo: 2,
   optOut: {
@@ -101,5 +94,4 @@ export const EXPECTED: Readonly<Record<string, unknown>> = {
     neither: ["10.96.0.1:80 says 10.1.1.10", "10.96.0.5:80 says 10.1.1.50"],
   },
   flips: { errors: [], seen: ["10.1.1.10:8080", "10.1.1.11:8080", "10.1.1.15:8080"], isMany: true },
-  everything: { gone: [SILENCE, REFUSED], again: "10.96.0.2:80 says 10.1.1.20" },
 };

@@ -407,15 +407,6 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     return Promise.all(sockets.map((socket) => socket.fate()));
   },
 
-  async cleanUp() {
-    await furnishAll(cgroup);
-    const daemon = await Daemon.start({ cgroup, objectFile });
-    await daemon.want([PLAIN]);
-    const before = await askAll(QUESTIONS.slice(0, 2));
-    await daemon.cleanUp();
-    return { before, after: await askAll(QUESTIONS.slice(0, 2)), isThere: existsSync(ROOT) };
-  },
-
   // Another backend serves from now on, one family after the other.
   async leftovers() {
     await furnishAll(cgroup);

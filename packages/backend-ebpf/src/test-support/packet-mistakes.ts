@@ -1,4 +1,5 @@
 // Deliberate mistakes in the C of the packet half, each with the scenario that catches it.
+import { OF_KIT } from "./mistakes.ts";
 import type { Mistake } from "./mistakes.ts";
 
 type Line = readonly [what: string, scenario: string, right: string, wrong: string];
@@ -42,7 +43,7 @@ export const PACKET_MISTAKES: readonly Mistake[] = [
     ],
     [
       "turnout_out lets all go",
-      "halves",
+      OF_KIT,
       "int turnout_out(struct __sk_buff *skb) {\n",
       "int turnout_out(struct __sk_buff *skb) {\n  return NEXT;\n",
     ],
@@ -52,9 +53,9 @@ export const PACKET_MISTAKES: readonly Mistake[] = [
       "if (skb->ingress_ifindex || !read_packet(skb, &packet))",
       "if (!read_packet(skb, &packet))",
     ],
-    ["turnout_out forgets source ranges", "halves", "  if (!is_blocked(service, &packet.from))\n    return NEXT;\n", "  return NEXT;\n"],
-    ["turnout_out sends what sockets dropped", "halves", "  if (service->host.verdict != SERVE)\n    return TC_ACT_SHOT;\n", ""],
-    ["turnout_out counts nothing", "halves", "  count_outside(service->row);\n", ""],
+    ["turnout_out forgets source ranges", OF_KIT, "  if (!is_blocked(service, &packet.from))\n    return NEXT;\n", "  return NEXT;\n"],
+    ["turnout_out sends what sockets dropped", OF_KIT, "  if (service->host.verdict != SERVE)\n    return TC_ACT_SHOT;\n", ""],
+    ["turnout_out counts nothing", "out", "  count_outside(service->row);\n", ""],
     ["pods are outside", "local", "if (is_of_pods || is_pod(from))", "if (is_of_pods)"],
     ["the host is outside", "origins", "has_address(from, OWN) ? &service->host : &service->outside", "&service->outside"],
     [

@@ -27,8 +27,6 @@ export interface Attachment {
   /** The program at the devices of pods. */
   readonly atPods?: "turnout_in" | "turnout_in_pods";
   readonly by?: "clsact";
-  /** Maps are pinned, for the other half. */
-  readonly pinned?: "" | "pinned";
   /** The client and the pods are behind bridges, whose packets conntrack sees before tc does: `net.bridge.bridge-nf-call-iptables=1`. */
   readonly isBridged?: boolean;
 }
@@ -46,14 +44,13 @@ const LEAKS = `table inet leaks {
 /** Make the network, load the programs and attach them. */
 export async function startNode(
   objectFile: string,
-  { atPods = "turnout_in", by, pinned = "", isBridged = false }: Attachment = {},
+  { atPods = "turnout_in", by, isBridged = false }: Attachment = {},
 ): Promise<PacketNode> {
   makeNetwork(isBridged);
   run("nft", ["-f", "-"], renderNftTable().map(nftStatementText).join("\n"));
   run("ip", ["netns", "exec", "client", "nft", "-f", "-"], LEAKS);
-  if (pinned !== "") run("mount", ["-t", "bpf", "bpf", "/sys/fs/bpf"]);
   const bpf = createBpf();
-  const object = await bpf.load(objectFile, { maps: mapChoices(pinned) });
+  const object = await bpf.load(objectFile, { maps: mapChoices() });
   const devices = JSON.parse(run("ip", ["-j", "link"])) as readonly { readonly ifname: string; readonly ifindex: number }[];
   const attach = (name: string, direction: Direction, program: string): void => {
     const ifindex = devices.find(({ ifname }) => ifname === name)?.ifindex ?? 0;

@@ -1,19 +1,12 @@
 // What packets-kernel.test.ts has tried with real packets from a client outside and from a pod: who gets where, and as whom.
 import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import type { ServiceFixture } from "@turnout/core/testing";
-import { ebpfModule } from "../module.ts";
 import { age } from "./age.ts";
 import { at } from "./clients.ts";
 import type { Question } from "./clients.ts";
-import { CLIENT, flows, NODE, run } from "./network.ts";
+import { CLIENT, NODE, run } from "./network.ts";
 import type { Attachment } from "./packet-node.ts";
 import { ALL_ADDRESSES, atAll, node, ofBoth, OUTER, PATIENCE_MS, PLAIN } from "./packet-services.ts";
-import { place } from "./place.ts";
-import { startSockets } from "./proxy.ts";
-
-const { cgroup } = place;
-const SOCKETS = fileURLToPath(new URL("../../dist/programs/sockets.bpf.o", import.meta.url));
 
 const STICKY: ServiceFixture = {
   name: "sticky",
@@ -201,39 +194,5 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       pod: await pod.endpointsOf(at("tcp", NODE.IPv4, 30_005), 24),
       clusterIP: [await client.endpointsOf(at("tcp", "10.96.0.5"), 24), await pod.endpointsOf(at("tcp", "10.96.0.5"), 24)],
     };
-  },
-
-  // Both halves at once: what sockets let go out comes to packets. The pod and the host are in the cgroup.
-  async halves() {
-    const { want, pod, host, leaks, counted } = await node({ pinned: "pinned" });
-    await startSockets(cgroup, SOCKETS, "pinned");
-    const ranged = { type: "LoadBalancer", loadBalancerSourceRanges: ["10.1.1.90/32"] };
-    want(
-      [
-        PLAIN,
-        { name: "elsewhere", number: 2, remote: 1, spec: { internalTrafficPolicy: "Local" } },
-        { name: "ranged", number: 6, local: 1, spec: ranged, loadBalancerIPs: ["198.51.100.6"] },
-      ],
-      { options: ebpfModule.parseOptions({ counters: true, "opt-out-services": ["shop/plain"] }) },
-    );
-    const dropped = [at("tcp", "10.96.0.2"), at("tcp", "fd00:96::2")];
-    const questions = [at("tcp", "10.96.0.1"), at("tcp", "198.51.100.6"), ...dropped];
-    return {
-      pod: await pod.askAll(questions),
-      host: await host.askAll(questions),
-      // The host's connection is none of conntrack's matter; it went to the endpoint.
-      flows: [flows("10.96.0.1"), flows("198.51.100.6")],
-      isCounted: [counted("ranged")["outside"], counted("elsewhere")["drops"]].map((number = 0) => number > 0),
-      leaks: leaks(),
-    };
-  },
-
-  // Where nobody can tell a pod, it is outside.
-  async nobodysPods() {
-    const { want, pod } = await node();
-    want([{ name: "both", number: 5, local: 1, remote: 1, spec: { ...OUTER, externalTrafficPolicy: "Local" } }], {
-      settings: { detectLocal: { mode: "ClusterCIDR", clusterCIDRs: [] } },
-    });
-    return [await pod.endpointsOf(at("tcp", NODE.IPv4, 30_005), 12), await pod.endpointsOf(at("tcp", "10.96.0.5"), 24)];
   },
 };

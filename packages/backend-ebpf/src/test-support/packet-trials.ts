@@ -67,7 +67,7 @@ function misread(program: BpfProgram, packets: Readonly<Record<string, RawPacket
 /** The programs in a network namespace that has nothing but the loopback device. */
 async function programs(): Promise<Proxy & { readonly judge: (program: string, packet: RawPacket, ingressIfindex?: number) => number }> {
   run("ip", ["link", "set", "lo", "up"]);
-  const proxy = proxyOf(await createBpf().load(objectFile, { maps: mapChoices("") }));
+  const proxy = proxyOf(await createBpf().load(objectFile, { maps: mapChoices() }));
   return {
     ...proxy,
     judge: (program, packet, ingressIfindex = 0) =>
@@ -115,7 +115,7 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
 
   // Packets of the host's own, which sockets let go, and packets that came in elsewhere.
   async out() {
-    const { want, judge } = await programs();
+    const { want, judge, counted } = await programs();
     want([
       { name: "elsewhere", number: 4, remote: 1, spec: { internalTrafficPolicy: "Local" } },
       { name: "plain", number: 1, local: 1 },
@@ -133,6 +133,7 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     return {
       dropped: [to("10.96.0.4"), to("10.96.0.3"), to("198.51.100.6")],
       six: judge("turnout_out", { ...packet, from: "fd00:18::1", to: "fd00:96::4" }),
+      counted: counted("ranged")["outside"],
       sent: [to("10.96.0.1"), to("10.96.0.99"), to("10.96.0.4", 1)],
     };
   },

@@ -20,9 +20,6 @@ import { renderRow } from "../render.ts";
 import { renderSkeleton } from "../skeleton.ts";
 import { FACTS, OPTIONS, PARTS, SETTINGS, stateOf } from "./states.ts";
 
-/** Maps whose size no option says. */
-const SMALL_MAPS: readonly string[] = ["node_addresses", "primaries", "pod_ranges", "opted_out", "settings"];
-
 /** What a scenario changes of the node beside its services. */
 export interface Surroundings {
   readonly options?: EbpfOptions;
@@ -42,25 +39,19 @@ export interface Proxy {
 }
 
 /** Load the programs of sockets, go into the cgroup and attach them to it; they go with this process. */
-export async function startSockets(cgroup: string, objectFile: string, pinned: "" | "pinned" = ""): Promise<Proxy> {
+export async function startSockets(cgroup: string, objectFile: string): Promise<Proxy> {
   if (!existsSync(cgroup)) mkdirSync(cgroup);
   writeFileSync(`${cgroup}/cgroup.procs`, String(process.pid));
   const bpf = createBpf();
-  const object = await bpf.load(objectFile, { maps: mapChoices(pinned) });
+  const object = await bpf.load(objectFile, { maps: mapChoices() });
   for (const [program, hook] of Object.entries(HOOKS)) bpf.attachToCgroup(object.program(program), cgroup, hook);
   return proxyOf(object);
 }
 
-/** Small maps; those that are pinned are one for all objects. */
-export function mapChoices(pinned: "" | "pinned"): Readonly<Record<string, MapChoice>> {
+/** Small maps. */
+export function mapChoices(): Readonly<Record<string, MapChoice>> {
   const sizes = maxEntries({ services: 1024, endpoints: 4096, ranges: 1024, affinity: 1024, sockets: 1024 });
-  const names = new Set([...Object.keys(sizes), ...(pinned === "" ? [] : SMALL_MAPS)]);
-  return Object.fromEntries(
-    [...names].map((map) => [
-      map,
-      { ...(sizes[map] === undefined ? {} : { maxEntries: sizes[map] }), ...(pinned === "" ? {} : { pin: `/sys/fs/bpf/${map}` }) },
-    ]),
-  );
+  return Object.fromEntries(Object.entries(sizes).map(([map, entries]) => [map, { maxEntries: entries }]));
 }
 
 /** Have the maps of an object say what fixtures come to. */

@@ -5,7 +5,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
 import { networkNamespaceCookie } from "@turnout/host/bpf";
-import { SHOWCASE } from "@turnout/core/testing";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { decodeEndpoint, STRUCTS } from "../bytes/layout.ts";
 import { ebpfModule } from "../module.ts";
@@ -165,39 +164,6 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     return { answers, counted: counted("elsewhere") };
   },
 
-  // Local policies; and what a pod gets where the host gets something else: its source address may not be in the ranges, the host's is. It is left to packets.
-  async origins() {
-    const { want, counted } = await proxy();
-    const fixtures: readonly ServiceFixture[] = [
-      { name: "internal", number: 1, local: 1, remote: 1, spec: { internalTrafficPolicy: "Local" } },
-      {
-        name: "external",
-        number: 5,
-        remote: 1,
-        spec: { type: "NodePort", nodePort: 30005, externalTrafficPolicy: "Local", externalIPs: ["198.51.100.5"] },
-      },
-      {
-        name: "ranged",
-        number: 6,
-        local: 1,
-        spec: { type: "LoadBalancer", loadBalancerSourceRanges: ["172.18.0.0/16"] },
-        loadBalancerIPs: ["198.51.100.6"],
-      },
-    ];
-    want(fixtures);
-    const questions = [at("tcp", "172.18.0.1", 30_005), at("tcp", "198.51.100.6")];
-    const reported = {
-      internal: await endpointsOf(at("tcp", "10.96.0.1"), 12),
-      host: await askAll(questions),
-      pod: await askFromPod([...questions, at("tcp", "10.96.0.6")]),
-      counted: counted("ranged"),
-    };
-    // Where detect-local knows no pods they are outside, and the host is still the host.
-    const external = at("tcp", "198.51.100.5");
-    want(fixtures, { settings: { detectLocal: { mode: "ClusterCIDR", clusterCIDRs: [] } } });
-    return { ...reported, untold: [await askAll([external]), await askFromPod([external])] };
-  },
-
   async affinity() {
     const { want, map } = await proxy();
     want([STICKY]);
@@ -285,15 +251,6 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       }
     }
     return { errors, seen: seen.toSorted(), isMany: rounds > 1000 };
-  },
-
-  async everything() {
-    const { want } = await proxy();
-    want(SHOWCASE);
-    want([]);
-    const gone = await askAll([at("tcp", "10.96.0.1"), at("tcp", "172.18.0.1", 30_005)]);
-    want(SHOWCASE);
-    return { gone, again: await ask(at("tcp", "10.96.0.2")) };
   },
 };
 

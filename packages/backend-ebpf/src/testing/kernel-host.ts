@@ -21,7 +21,7 @@ type ExecResult = Awaited<ReturnType<Exec["run"]>>;
 
 const START_MS = 1_000_000;
 /** How long netlink's notices of what was changed may take, on a machine that is busy. */
-const NOTICE_MS = 50;
+const NOTICE_MS = 100;
 /** As a shell tells of SIGKILL. */
 const KILLED: ExecResult = { code: 137, stdout: "", stderr: "" };
 const NO_MEMORY: ExecResult = { code: 1, stdout: "", stderr: "Error: Could not process rule: Cannot allocate memory\n" };
@@ -40,7 +40,7 @@ export class KernelHost implements FakeHost {
   #written = 0;
   #look: () => void = () => undefined;
   /** Something was changed of which netlink tells. */
-  #hasNews = true;
+  #hasNews = false;
   /** Our table of nft as nft lists it; undefined: it may have changed. */
   #table: string | undefined;
 
@@ -49,6 +49,8 @@ export class KernelHost implements FakeHost {
     this.#machine = new KernelMachine(stage);
     this.world = this.#createWorld(objectFiles);
     this.setAddresses(STAGE_ADDRESSES);
+    // Nobody listens yet.
+    this.#hasNews = false;
   }
 
   get flows(): readonly Flow[] {

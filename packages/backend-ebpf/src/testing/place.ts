@@ -193,8 +193,8 @@ function openCapture(ifindex: number): number {
   return capture;
 }
 
-/** struct sockaddr_in or sockaddr_in6. */
-function socketAddress(text: string, port: number, isIPv4: boolean): Buffer {
+/** Write a struct sockaddr_in or sockaddr_in6. */
+export function socketAddress(text: string, port: number, isIPv4: boolean): Buffer {
   const bytes = Buffer.alloc(isIPv4 ? 16 : 28);
   bytes.writeUInt16LE(isIPv4 ? AF.inet : AF.inet6, 0);
   bytes.writeUInt16BE(port, 2);
@@ -229,7 +229,7 @@ export function peerOf(socket: number): End | undefined {
   return c.getpeername(socket, bytes, Uint32Array.of(bytes.length)) < 0 ? undefined : readEnd(bytes);
 }
 
-/** struct sockaddr_in or sockaddr_in6. */
+/** Read a struct sockaddr_in or sockaddr_in6. */
 function readEnd(bytes: Buffer): End {
   const isIPv4 = bytes.readUInt16LE(0) === AF.inet;
   const address = isIPv4 ? [...bytes.subarray(4, 8)].join(".") : decodeAddress(bytes.subarray(8, 24));

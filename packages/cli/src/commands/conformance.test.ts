@@ -102,6 +102,14 @@ describe("conformance", () => {
     expect((await env.run("conformance", "--backend", "./node_modules/@third/backend/", "--only", "R-48")).code).toBe(0);
   });
 
+  test("a backend that plays the kit by itself may be left out, and says why", async () => {
+    const leftOut = REFERENCE.replace(/^export \{.*\n/m, 'export const examine = async () => ({ leftOut: "it needs root" });\n');
+    await env.file("in-kernel.mjs", leftOut);
+    const { code, out, err } = await env.run("conformance", "--backend", "./in-kernel.mjs");
+    expect([code, out]).toEqual([1, "backend reference\n\nreference was left out: it needs root\n"]);
+    expect(err).toBe("turnout: [host_unsupported] this machine can't play the conformance kit: backend reference: it needs root\n");
+  });
+
   test("on a terminal histories say how far they are", async () => {
     let said = "";
     const err = (text: string): void => void (said += text);
