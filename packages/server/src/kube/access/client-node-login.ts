@@ -6,7 +6,6 @@ import { execLogin } from "./exec-login.ts";
 import type { LoginPlugin } from "./login-plugin.ts";
 
 const PACKAGE = "@kubernetes/client-node";
-const PROGRAM = fileURLToPath(new URL(`./client-node-main${extname(import.meta.url)}`, import.meta.url));
 
 /**
  * Log in by an auth-provider that only `@kubernetes/client-node` has. That is an optional peer of this package: who needs it installs it.
@@ -23,6 +22,7 @@ export function clientNodeLogin(provider: Readonly<Record<string, unknown>>, hin
     const what = `the kubeconfig's login needs the package ${PACKAGE}, which is not installed`;
     throw new ProxyError("tool_missing", what, { object: name, hint: `npm install ${PACKAGE}@2, or ${hint}`, cause: error });
   }
+  const program = fileURLToPath(new URL(`./client-node-main${extname(import.meta.url)}`, import.meta.url));
   const env = [{ name: "TURNOUT_AUTH_PROVIDER", value: JSON.stringify(provider) }];
-  return execLogin({ apiVersion: "client.authentication.k8s.io/v1", command: process.execPath, args: [PROGRAM], env }, name);
+  return execLogin({ apiVersion: "client.authentication.k8s.io/v1", command: process.execPath, args: [program], env }, name);
 }
