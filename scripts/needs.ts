@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { release } from "node:os";
+import { coerce, compare } from "semver";
 
 declare module "vitest" {
   interface TaskMeta {
@@ -69,17 +70,9 @@ export function createNeedsHost(): NeedsHost {
   };
 }
 
-/** Compare dotted versions number by number: negative when `left` is older. A missing part counts as 0. */
+/** Compare dotted versions of programs: negative when `left` is older. A missing part counts as 0, and no version is the oldest. */
 export function compareVersions(left: string, right: string): number {
-  const [a, b] = [left, right].map((version) => version.split(/[.-]/).map((part) => Number.parseInt(part, 10) || 0)) as [
-    number[],
-    number[],
-  ];
-  for (let index = 0; index < Math.max(a.length, b.length); index += 1) {
-    const difference = (a[index] ?? 0) - (b[index] ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return 0;
+  return compare(coerce(left) ?? "0.0.0", coerce(right) ?? "0.0.0");
 }
 
 /** What user-mode Linux and loading its modules take; in Debian for amd64 alone. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { changesBetween, compareVersions, declaredFlags, declaredGates, newestOfMinors } from "./release.ts";
+import { changesBetween, declaredFlags, declaredGates, newestOfMinors } from "./release.ts";
 
 const SOURCE = `
 const (
@@ -50,8 +50,7 @@ test("what a release changes is one line each", () => {
   expect(changesBetween(before, before)).toEqual([]);
 });
 
-test("versions are compared as numbers, and of older minor versions the newest counts", () => {
-  expect(["1.9.0", "1.37.10", "1.37.9"].toSorted(compareVersions)).toEqual(["1.9.0", "1.37.9", "1.37.10"]);
+test("of older minor versions the newest counts, by number", () => {
   const releases = ["1.13.0", "1.29.6", "1.36.10", "1.36.3", "1.37.1"];
   expect(newestOfMinors(releases, "1.37.2")).toEqual(["1.29.6", "1.36.10"]);
 });

@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { compare } from "semver";
 
 /** A feature gate as the sources declare it. */
 export interface DeclaredGate {
@@ -89,17 +90,11 @@ export function changesBetween(before: Release, after: Release): readonly string
   return [...added, ...removed, ...gates, ...gone];
 }
 
-/** Compare versions as numbers. Pure. */
-export function compareVersions(a: string, b: string): number {
-  const [left, right] = [a.split(".").map(Number), b.split(".").map(Number)];
-  return left.map((part, index) => part - (right[index] ?? 0)).find((difference) => difference !== 0) ?? 0;
-}
-
 /** The newest release of each minor version that has versioned or plain gates, below one version. Pure. */
 export function newestOfMinors(releases: readonly string[], below: string): readonly string[] {
   const minorOf = (version: string): number => Number(version.split(".")[1]);
   const older = releases.filter((version) => minorOf(version) < minorOf(below) && minorOf(version) >= OLDEST_MINOR);
-  return [...Map.groupBy(older.toSorted(compareVersions), minorOf).values()].map((same) => same.at(-1) ?? "");
+  return [...Map.groupBy(older.toSorted(compare), minorOf).values()].map((same) => same.at(-1) ?? "");
 }
 
 /** Gates that went before it are not known: no cluster that is supported has them. */

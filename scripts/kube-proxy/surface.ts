@@ -3,9 +3,10 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { compare } from "semver";
 import { parse } from "yaml";
 import { CASES, type Case } from "./cases.ts";
-import { changesBetween, compareVersions, listReleases, newestOfMinors, readRelease } from "./release.ts";
+import { changesBetween, listReleases, newestOfMinors, readRelease } from "./release.ts";
 
 /**
  * Write down what can be set of kube-proxy, and what it says to each of {@link CASES}: `npm run kube-proxy:update -- DIRECTORY`.
@@ -152,8 +153,8 @@ function gatesSource(version: string, gates: readonly Gate[], gone: ReadonlyMap<
 /** Say what the newest release changes. */
 function printNews(): void {
   const [, known = ""] = /KUBE_PROXY_VERSION = "(.*)"/.exec(readFileSync(GATES, "utf8")) ?? [];
-  const newest = listReleases().toSorted(compareVersions).at(-1) ?? known;
-  if (compareVersions(newest, known) <= 0) return console.log(`kube-proxy ${known} is known, and the newest in the Go module proxy`);
+  const newest = listReleases().toSorted(compare).at(-1) ?? known;
+  if (compare(newest, known) <= 0) return console.log(`kube-proxy ${known} is known, and the newest in the Go module proxy`);
   const changes = changesBetween(readRelease(known), readRelease(newest));
   console.log(
     [`kube-proxy ${newest} is newer than ${known}, which is known; it changes:`, ...changes.map((line) => `  ${line}`)].join("\n"),

@@ -1,17 +1,15 @@
+import { createHash } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { runIsolated, type NpmSettings } from "./npm.ts";
-import { inPublishOrder, publicPackages, type Manifest } from "./packages.ts";
+import { runChangesets, runIsolated, type NpmSettings } from "./npm.ts";
+import { publicPackages, type Manifest } from "./packages.ts";
 
 /** A packed package: the file, and what says that it is this one and no other. */
-export interface Packed {
-  readonly name: string;
-  readonly version: string;
-  /** Name of the tarball, beside the list. */
+export interface Packed extends Pick<Manifest, "name" | "version"> {
+  /** Path of the tarball, from the list. */
   readonly file: string;
   /** As npm and every lockfile write it: `sha512-…`. */
   readonly integrity: string;
-  readonly shasum: string;
 }
 
 /** An exact build: what was tested is what is published, and what goes from channel to channel. */
@@ -23,35 +21,32 @@ export interface Build {
 
 const LIST = "build.json";
 
-/**
- * Pack every public package into a folder, and write the list of them beside.
- *
- * @param isPublished - Whether a version is in the registry: then its tarball is fetched from there instead of being packed again.
- */
-export async function pack(
-  npm: NpmSettings,
-  root: string,
-  folder: string,
-  isPublished: (one: Manifest) => Promise<boolean>,
-): Promise<Build> {
-  const packages: Packed[] = [];
-  for (const one of inPublishOrder(await publicPackages(root))) {
-    const what = (await isPublished(one)) ? `${one.name}@${one.version}` : `./packages/${one.folder}`;
-    const text = await runIsolated(npm, root, ["npm", "pack", "--json", "--pack-destination", folder, what]);
-    // npm 11 gives a list, npm 12 an object with an entry per name. A prepack script may print before the list.
-    const answer = JSON.parse(text.slice(text.search(/^[[{]/m))) as PackAnswer;
-    for (const { name, version, filename, integrity, shasum } of Object.values(answer)) {
-      packages.push({ name, version, file: filename, integrity, shasum });
-    }
+/** What changesets writes next to the tarballs it packs: those that can be published at one time, in order. */
+interface PublishPlan {
+  readonly plan: readonly (readonly (Manifest & { readonly tarball: { readonly path: string } })[])[];
+}
+
+/** Have changesets pack every public package that the registry does not have, fetch the others from there, and write the list of all into the folder. */
+export async function pack(npm: NpmSettings, root: string, folder: string): Promise<Build> {
+  await runChangesets(npm, root, ["pack", "--out-dir", folder]);
+  const { plan } = JSON.parse(await readFile(join(folder, "publish-plan.json"), "utf8")) as PublishPlan;
+  const files = plan.flat().map(({ name, version, tarball }) => ({ name, version, file: tarball.path }));
+  for (const { name, version } of await publicPackages(root)) {
+    if (files.some((one) => one.name === name)) continue;
+    const file = (await runIsolated(npm, folder, ["npm", "pack", "--silent", `${name}@${version}`])).trim();
+    files.unshift({ name, version, file });
   }
+  const packages = await Promise.all(files.map(async (one) => ({ ...one, integrity: await integrityOf(join(folder, one.file)) })));
   await writeFile(join(folder, LIST), `${JSON.stringify(packages, undefined, 2)}\n`);
   return { folder, packages };
 }
 
-interface PackedByNpm extends Packed {
-  readonly filename: string;
+/** Sum up a tarball as npm does. */
+export async function integrityOf(path: string): Promise<string> {
+  return `sha512-${createHash("sha512")
+    .update(await readFile(path))
+    .digest("base64")}`;
 }
-type PackAnswer = Readonly<Record<string, PackedByNpm>>;
 
 /** Read the list of a build that was packed earlier. @throws {Error} when there is none. */
 export async function readBuild(folder: string): Promise<Build> {

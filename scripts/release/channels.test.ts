@@ -55,7 +55,7 @@ async function build(...ids: readonly string[]): Promise<Build> {
     const file = `${id}.tgz`;
     await writeFile(join(folder, file), `the tarball of ${id}`);
     const integrity = `sha512-${createHash("sha512").update(`the tarball of ${id}`).digest("base64")}`;
-    return { name: `@t/${name}`, version, file, integrity, shasum: "" };
+    return { name: `@t/${name}`, version, file, integrity };
   });
   return { folder, packages: await Promise.all(packages) };
 }

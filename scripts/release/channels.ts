@@ -1,10 +1,7 @@
-import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Build, Packed } from "./build.ts";
+import { compare, prerelease } from "semver";
+import { integrityOf, type Build, type Packed } from "./build.ts";
 import { runIsolated, type NpmSettings } from "./npm.ts";
-import type { Manifest } from "./packages.ts";
-import { comparePrecedence, isPrerelease } from "./versions.ts";
 
 /** What users ask for: `npm install @turnout/cli@next`; stable is what they get without asking. */
 export type Channel = "stable" | "next" | "nightly";
@@ -83,11 +80,6 @@ export async function tagsOf(npm: NpmSettings, { folder }: Build, name: string):
   return ((await view(npm, folder, name, "dist-tags")) ?? {}) as Tags;
 }
 
-/** The checksum that the registry has under a package's version; undefined when it has no such version. @throws {Error} when it can't be asked. */
-export async function integrityOf(npm: NpmSettings, folder: string, one: Manifest): Promise<string | undefined> {
-  return (await view(npm, folder, idOf(one), "dist.integrity")) as string | undefined;
-}
-
 /** Both in one question, as each takes npm a second. */
 async function registered(npm: NpmSettings, build: Build, one: Packed): Promise<{ readonly tags: Tags; readonly integrity?: string }> {
   const there = (await view(npm, build.folder, idOf(one), "dist-tags", "dist.integrity")) as Registered | undefined;
@@ -112,9 +104,7 @@ async function view(npm: NpmSettings, folder: string, what: string, ...fields: r
 
 /** The tarball is what was packed, byte by byte. */
 async function tarballProblem({ folder }: Build, { file, integrity, ...one }: Packed): Promise<string | undefined> {
-  const found = `sha512-${createHash("sha512")
-    .update(await readFile(join(folder, file)))
-    .digest("base64")}`;
+  const found = await integrityOf(join(folder, file));
   return found === integrity ? undefined : `${idOf(one)}: the tarball has ${found}, the build's list ${integrity}`;
 }
 
@@ -125,17 +115,17 @@ function contentProblem(one: Packed, there: string): string | undefined {
 /** A channel that never went back has had a version when it has that, or a newer one. Versions to be tried are left out of most channels: of them only the same counts. */
 function absenceProblem({ name, version }: Packed, tags: Tags, channel: Channel): string | undefined {
   const tagged = tags[CHANNELS[channel]];
-  const wasThere = tagged === version || (tagged !== undefined && !isPrerelease(version) && comparePrecedence(tagged, version) > 0);
+  const wasThere = tagged === version || (tagged !== undefined && prerelease(version) === null && compare(tagged, version) > 0);
   return wasThere ? undefined : `${name}: channel ${channel} has ${tagged ?? "nothing"}, and never had ${version}`;
 }
 
 /** Users of a channel get no older version than they have. */
 function newerProblem({ name, version }: Packed, tags: Tags, channel: Channel): string | undefined {
   const tagged = tags[CHANNELS[channel]];
-  if (tagged === undefined || comparePrecedence(tagged, version) <= 0) return undefined;
+  if (tagged === undefined || compare(tagged, version) <= 0) return undefined;
   return `${name}: channel ${channel} has ${tagged}, which is newer than ${version}; --allow-older moves it back`;
 }
 
-function idOf({ name, version }: Manifest): string {
+function idOf({ name, version }: Omit<Packed, "file" | "integrity">): string {
   return `${name}@${version}`;
 }

@@ -43,8 +43,9 @@ export async function dryRun(options: DryRunOptions): Promise<readonly Check[]> 
     const registry = await startRegistry(tools, join(folder, "registry"));
     try {
       say("packing");
-      const build = options.build ?? (await pack({}, root, await mkdtemp(join(folder, "build-")), async () => false));
-      return await execute({ root, folder, tools, npm: { userconfig: registry.userconfig }, build }, say);
+      const npm = { userconfig: registry.userconfig };
+      const build = options.build ?? (await pack(npm, root, await mkdtemp(join(folder, "build-"))));
+      return await execute({ root, folder, tools, npm, build }, say);
     } finally {
       await registry.close();
     }

@@ -3,13 +3,12 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { runCommand } from "../command-line.ts";
 import { pack, readBuild } from "./build.ts";
-import { integrityOf, promote, publish } from "./channels.ts";
+import { promote, publish } from "./channels.ts";
 import { dryRun } from "./dry-run.ts";
 import { tableText } from "./findings.ts";
 import { readCommand, USAGE } from "./options.ts";
 import type { ReleaseCommand } from "./options.ts";
 import { npmSettingsOf } from "./npm.ts";
-import type { Manifest } from "./packages.ts";
 import { raiseVersions } from "./raise-versions.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -25,8 +24,7 @@ async function execute(command: ReleaseCommand): Promise<boolean> {
       return true;
     case "pack": {
       await mkdir(command.folder, { recursive: true });
-      const isPublished = async (one: Manifest): Promise<boolean> => (await integrityOf(NPM, ROOT, one)) !== undefined;
-      const { packages } = await pack(NPM, ROOT, resolve(command.folder), isPublished);
+      const { packages } = await pack(NPM, ROOT, resolve(command.folder));
       for (const { name, version, integrity } of packages) say(`${name}@${version} ${integrity}`);
       return true;
     }

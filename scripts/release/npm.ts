@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 
 const TIMEOUT_MS = 600_000;
@@ -33,4 +33,9 @@ export async function runIsolated(settings: NpmSettings, cwd: string, command: r
   const [file = "", ...args] = command;
   const { stdout } = await promisify(execFile)(file, args, { cwd, env, timeout: TIMEOUT_MS, maxBuffer: 2 ** 28 });
   return stdout;
+}
+
+/** Run the repository's changesets there. */
+export async function runChangesets(settings: NpmSettings, root: string, args: readonly string[]): Promise<string> {
+  return await runIsolated(settings, root, [process.execPath, join(root, "node_modules", "@changesets", "cli", "bin.js"), ...args]);
 }

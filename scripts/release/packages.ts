@@ -32,18 +32,6 @@ export async function publicPackages(root: string): Promise<readonly PublicPacka
   return all.filter((one) => one.private !== true);
 }
 
-/** Order packages so that each comes after those it needs: a half-published release can be installed. Pure. */
-export function inPublishOrder<T extends Manifest>(packages: readonly T[]): readonly T[] {
-  const ordered = new Set<T>();
-  const add = (one: T): void => {
-    const needed = { ...one.dependencies, ...one.optionalDependencies };
-    for (const other of packages) if (other !== one && other.name in needed) add(other);
-    ordered.add(one);
-  };
-  for (const one of packages.toSorted((a, b) => (a.name < b.name ? -1 : 1))) add(one);
-  return [...ordered];
-}
-
 /** What can be imported of a package, e.g. `@turnout/core/testing`. */
 export function entryPointsOf({ name, exports = {} }: Manifest): readonly string[] {
   return Object.keys(exports).map((entryPoint) => join(name, entryPoint));

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { runIsolated } from "./npm.ts";
+import { runChangesets, runIsolated } from "./npm.ts";
 import type { Manifest } from "./packages.ts";
 
 const CHART = "deploy/kubernetes/chart/Chart.yaml";
@@ -12,8 +12,7 @@ const CHART = "deploy/kubernetes/chart/Chart.yaml";
  * @throws {Error} what changesets and npm say.
  */
 export async function raiseVersions(root: string, snapshot: string | undefined): Promise<string> {
-  const changesets = join(root, "node_modules", "@changesets", "cli", "bin.js");
-  await runIsolated({}, root, [process.execPath, changesets, "version", ...(snapshot === undefined ? [] : ["--snapshot", snapshot])]);
+  await runChangesets({}, root, ["version", ...(snapshot === undefined ? [] : ["--snapshot", snapshot])]);
   const { version } = JSON.parse(await readFile(join(root, "packages", "cli", "package.json"), "utf8")) as Manifest;
   await writeFile(join(root, CHART), chartWithVersion(await readFile(join(root, CHART), "utf8"), version));
   // Nothing is installed that was not there: the lock file has the packages' own versions.

@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import { contentProblems, type Contents } from "./contents.ts";
 import { look, tableText } from "./findings.ts";
 import { isAllowed } from "./licences.ts";
-import { inPublishOrder } from "./packages.ts";
 import { chartWithVersion } from "./raise-versions.ts";
 
 const TEXTS = { "README.md": "", "CHANGELOG.md": "", LICENSE: "the licence", "dist/index.js": "", "dist/index.d.ts": "", "bin/tool": "" };
@@ -44,16 +43,6 @@ it.each([
   ["none stated", false],
 ])("the licence %s of a dependency is allowed: %s", (expression, allowed) => {
   expect(isAllowed(expression)).toBe(allowed);
-});
-
-it("a package is published after those it needs", () => {
-  const one = (name: string, ...needed: readonly string[]): { name: string; version: string; dependencies: Record<string, string> } => ({
-    name,
-    version: "1.0.0",
-    dependencies: Object.fromEntries(needed.map((other) => [other, "1.0.0"])),
-  });
-  const ordered = inPublishOrder([one("a", "c"), one("b"), one("c", "d", "left-pad"), one("d")]);
-  expect(ordered.map(({ name }) => name)).toEqual(["d", "c", "a", "b"]);
 });
 
 it("the table shows figures, and what failed below it", async () => {
