@@ -218,10 +218,10 @@ export class Draft {
   /** Walk all ways from the built-in chains, as the kernel does to find loops and targets out of place. */
   #walk(): string | undefined {
     for (const hook of BUILTINS[this.table]) {
-      const depths = new Map<string, number | "under way">();
-      const isOutOfPlace = [...this.#reached(hook)].some(({ target }) => target?.hooks?.includes(hook) === false);
-      if (isOutOfPlace) return WORDS.invalid;
-      const depth = this.#depth(hook, depths);
+      const known = new Map<string, number | "under way">();
+      const depth = this.#depth(hook, known);
+      const isOutOfPlace = (name: string): boolean => this.#walked(name).some(({ target }) => target?.hooks?.includes(hook) === false);
+      if ([...known.keys()].some(isOutOfPlace)) return WORDS.invalid;
       const isTooDeep = this.variant === "nft" ? depth >= NFT_DEPTH_MAX : depth === Number.POSITIVE_INFINITY;
       if (isTooDeep) return this.variant === "nft" ? WORDS.tooManyLinks : WORDS.loop;
     }
@@ -233,17 +233,6 @@ export class Draft {
     const rules = this.#chains.get(name)?.rules ?? [];
     const end = this.variant === "nft" ? -1 : rules.findIndex(({ text }) => /^-j (?:ACCEPT|DROP|RETURN)$/.test(text));
     return end < 0 ? rules : rules.slice(0, end + 1);
-  }
-
-  #reached(hook: Hook): Set<Rule> {
-    const [rules, names] = [new Set<Rule>(), new Set<string>([hook])];
-    // A set hands out what is added to it meanwhile.
-    for (const name of names)
-      for (const rule of this.#walked(name)) {
-        rules.add(rule);
-        if (rule.chain !== undefined) names.add(rule.chain);
-      }
-    return rules;
   }
 
   /** Jumps in a row from a chain; infinite in a loop. */

@@ -19,35 +19,12 @@ export interface Arguments {
   readonly rules: readonly IptablesRule[];
   readonly counters: Counters;
   readonly table: string;
-  /** Seconds to wait for the lock; undefined: not at all; infinite where no number was given. */
-  readonly waitSeconds: number | undefined;
 }
 
 /** What a command line is read for. */
 export interface ArgumentContext extends Omit<RuleContext, "isStrict"> {
   readonly isRestore: boolean;
 }
-
-/** Long options that aren't of rules, and have a letter. */
-const LONG_OPTIONS: Readonly<Record<string, string>> = {
-  append: "A",
-  check: "C",
-  delete: "D",
-  insert: "I",
-  replace: "R",
-  "new-chain": "N",
-  flush: "F",
-  "delete-chain": "X",
-  policy: "P",
-  list: "L",
-  "list-rules": "S",
-  zero: "Z",
-  version: "V",
-  table: "t",
-  wait: "w",
-  numeric: "n",
-  "set-counters": "c",
-};
 
 /** Verbs of rules. */
 const RULE_VERBS: readonly Verb[] = ["A", "C", "D", "I", "R"];
@@ -56,7 +33,7 @@ const OPTIONAL_CHAIN: readonly Verb[] = ["F", "X", "L", "S", "Z"];
 /**
  * Understand the words of a command line, or of a line of `iptables-restore`'s input.
  *
- * Edges: -E and abbreviated options are refused here though the real tool takes them.
+ * Edges: -E and the long forms of options that have a letter are refused here though the real tool takes them.
  * @throws {Refusal}.
  */
 export function parseArguments(words: readonly string[], context: ArgumentContext): Arguments {
@@ -81,7 +58,6 @@ class ArgumentReader extends RuleReader {
   #number: number | undefined;
   #policy: string | undefined;
   #table = "filter";
-  #waitSeconds: number | undefined;
   #counters: Counters = ZERO;
 
   constructor(words: readonly string[], { isRestore, ...context }: ArgumentContext) {
@@ -97,7 +73,7 @@ class ArgumentReader extends RuleReader {
     if (verb === undefined) throw usage("no command specified");
     if (this.isInverted) throw usage("nothing appropriate following !");
     const isOfRule = RULE_VERBS.includes(verb);
-    const isTaken = (letter: string): boolean => (letter === "n" ? "LS" : letter === "c" ? "AIR" : RULE_VERBS.join("")).includes(verb);
+    const isTaken = (letter: string): boolean => (letter === "c" ? "AIR" : RULE_VERBS.join("")).includes(verb);
     const illegal = [...this.seen].find((letter) => !isTaken(letter));
     if (illegal !== undefined) throw usage(`Illegal option \`-${illegal}' with this command`);
     if (chain !== undefined && chain.length > CHAIN_MAX)
@@ -111,30 +87,21 @@ class ArgumentReader extends RuleReader {
       rules: isOfRule ? rules : [],
       counters: this.#counters,
       table: this.#table,
-      waitSeconds: this.#waitSeconds,
     };
   }
 
-  protected override letterOf(name: string): string | undefined {
-    return super.letterOf(name) ?? LONG_OPTIONS[name];
-  }
-
-  protected override readOther(letter: string, attached: string | undefined): void {
-    const value = (): string => attached ?? this.value();
+  protected override readOther(letter: string): void {
     switch (letter) {
       case "c":
         this.seen.add("c");
-        this.#counters = { packets: Number(value()), bytes: Number(this.value()) };
+        this.#counters = { packets: Number(this.value()), bytes: Number(this.value()) };
         return;
       case "t":
-        this.#table = value();
+        this.#table = this.value();
         return;
       case "w":
         if (this.#isRestore) throw usage("You cannot use `-w' from iptables-restore");
-        this.#waitSeconds = this.nextIsValue() ? Number(this.value()) : Number.POSITIVE_INFINITY;
-        return;
-      case "n":
-        this.seen.add("n");
+        if (this.nextIsValue()) this.value();
         return;
       default:
         this.#readVerb(letter);

@@ -71,20 +71,15 @@ function noTable({ variant }: Program): string {
   return variant === "nft" ? "no such table" : "Table does not exist (do you need to insmod?)";
 }
 
-/** Options of restore and save. */
+/** Options of restore and save, in the form in which Turnout gives them. */
 const FLAGS: Readonly<Record<string, string>> = {
-  "-n": "noflush",
   "--noflush": "noflush",
   "-c": "counters",
-  "--counters": "counters",
   "-t": "t",
   "--test": "test",
   "-T": "table",
-  "--table": "table",
   "-w": "wait",
-  "--wait": "wait",
   "-V": "version",
-  "--version": "version",
 };
 
 /** @throws {Refusal} for an option there isn't. */

@@ -13,21 +13,6 @@ import { STANDARD_TARGETS, TARGETS } from "./targets.ts";
 export const CHAIN_MAX = 28;
 const LINK_MAX = 15;
 
-/** Long options of rules that have a letter. */
-const LONG_OPTIONS: Readonly<Record<string, string>> = {
-  source: "s",
-  src: "s",
-  destination: "d",
-  dst: "d",
-  "in-interface": "i",
-  "out-interface": "o",
-  protocol: "p",
-  proto: "p",
-  match: "m",
-  jump: "j",
-  goto: "g",
-};
-
 interface Loaded<Kind extends Extension> {
   readonly extension: Kind;
   readonly given: Map<string, Given>;
@@ -87,13 +72,8 @@ export class RuleReader {
   }
 
   /** An option that isn't one of rules. */
-  protected readOther(_letter: string, _attached: string | undefined): void {
+  protected readOther(_letter: string): void {
     this.readUnknown();
-  }
-
-  /** The letter of a long option. */
-  protected letterOf(name: string): string | undefined {
-    return LONG_OPTIONS[name];
   }
 
   protected readUnknown(): void {
@@ -122,17 +102,11 @@ export class RuleReader {
 
   #readOption(word: string): void {
     this.option = word;
-    if (!word.startsWith("--")) return this.#readShort(word.slice(1), undefined);
-    const equals = word.indexOf("=");
-    const name = word.slice(2, equals < 0 ? undefined : equals);
-    // `--option=value` is two words in one.
-    const attached = equals < 0 ? undefined : word.slice(equals + 1);
-    const short = this.letterOf(name);
-    if (short === undefined) this.#readExtensionOption(name, attached);
-    else this.#readShort(short, attached);
+    if (!word.startsWith("--")) return this.#readShort(word.slice(1));
+    this.#readExtensionOption(word.slice(2));
   }
 
-  #readShort(letter: string, attached: string | undefined): void {
+  #readShort(letter: string): void {
     switch (letter) {
       case "s":
       case "d":
@@ -140,26 +114,26 @@ export class RuleReader {
       case "o":
       case "p": {
         this.once(letter, true);
-        this.#wanted.set(letter, { value: attached ?? this.value(), isInverted: this.isInverted });
+        this.#wanted.set(letter, { value: this.value(), isInverted: this.isInverted });
         return;
       }
       case "m":
-        this.#load(attached ?? this.value());
+        this.#load(this.value());
         return;
       case "j":
       case "g":
         this.once("j", false);
         this.#isGoto = letter === "g";
-        this.#setTarget(attached ?? this.value());
+        this.#setTarget(this.value());
         return;
       case "4":
       case "6":
         if (!this.context.isStrict) return;
     }
-    this.readOther(letter, attached);
+    this.readOther(letter);
   }
 
-  #readExtensionOption(name: string, attached: string | undefined): void {
+  #readExtensionOption(name: string): void {
     const find = (): { readonly loaded: Loaded<Extension>; readonly spec: OptionSpec } | undefined => {
       for (const loaded of [...this.#targets(), ...this.#matches.toReversed()]) {
         const spec = loaded.extension.options.find((option) => option.name === name || option.alias === name);
@@ -179,7 +153,7 @@ export class RuleReader {
     const words: string[] = [];
     while (words.length < (spec.values ?? 1)) {
       if (words.length > 0 && !this.nextIsValue() && this.context.isStrict) throw badRule(`--${name} requires ${spec.values} values`);
-      words.push(words.length === 0 && attached !== undefined ? attached : this.value());
+      words.push(this.value());
     }
     const given = { words, isInverted: this.isInverted };
     if (this.context.isStrict) giveOption(spec, given, loaded.given);
