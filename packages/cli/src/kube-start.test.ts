@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 import { createApiServer, type ApiServer } from "@turnout/lab";
 import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
+import { freePort } from "./test-support/free-port.ts";
 import { TOY_BACKEND, ToyEnvironment } from "./test-support/toy-environment.ts";
 
 let api: ApiServer;
@@ -31,14 +32,6 @@ async function takenPort(): Promise<number> {
 }
 
 const RUN = ["run", "--backend", "./toy.mjs", "--healthz-bind-address", ""];
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
-}
 
 /** The lines of /metrics about requests to the API server that were answered with 200. */
 async function answered(port: number): Promise<string> {

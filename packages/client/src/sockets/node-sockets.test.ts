@@ -5,6 +5,7 @@ import { connect, createServer } from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
+import { freePort } from "../test-support/toys.ts";
 import { createNodeSockets } from "./node-sockets.ts";
 import type { ClientStream, JoinOptions, Listening, SocketAddress } from "./sockets.ts";
 
@@ -15,16 +16,6 @@ const open: { destroy(): void }[] = [];
 afterEach(() => {
   for (const one of open.splice(0)) one.destroy();
 });
-
-/** A port nobody has just now. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, LOOPBACK);
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 async function serve(onSocket: (socket: Socket) => void): Promise<SocketAddress & { readonly server: Server }> {
   const server = createServer({ allowHalfOpen: true }, (socket) => {
