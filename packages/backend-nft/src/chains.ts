@@ -1,8 +1,9 @@
-import { POOLS, SMALL_POOL_MAX } from "./objects.ts";
+import { ChainRules, POOLS, SMALL_POOL_MAX } from "./objects.ts";
 import type { ChainObject, ChainRule, DestinationKind, PoolName } from "./objects.ts";
 import { countRule } from "./count-sets.ts";
 import type { CountSet } from "./count-sets.ts";
 import { digest, DISCARD_CHAIN, fingerprint, interfaceName, OUTSIDE_CHAIN, REFUSE_CHAIN } from "./names.ts";
+import type { Fingerprint } from "./names.ts";
 import { concat, goTo, match, meta, numgen, payload, printRule, setMark, vmap } from "@turnout/host/nft-statement";
 import type { NftExpression, NftRuleStatement, NftVerdict } from "@turnout/host/nft-statement";
 import { hostPort } from "@turnout/core/backend";
@@ -36,8 +37,14 @@ export function counted(set: CountSet, { ip, isCounting }: Words, rules: readonl
 }
 
 /** Make a chain object of rules. */
-export function chain(name: string, rules: readonly ChainRule[]): ChainObject {
-  return { kind: "chain", key: name, value: `${digest(rules.map(printRule).join("\n"))}/${rules.length}`, rules };
+export function chain(name: string, make: () => readonly ChainRule[]): ChainObject {
+  const rules = make();
+  return {
+    kind: "chain",
+    key: name,
+    value: `${digest(rules.map(printRule).join("\n"))}/${rules.length}`,
+    rules: new ChainRules(make),
+  };
 }
 
 /** What one pick chain is for. */
@@ -83,14 +90,14 @@ export function pickChain({ where, protocol, pool, slots, map }: Pick, words: Wo
   const times = <T>(rules: readonly T[]): readonly T[] => Array.from({ length: DRAWS }, () => rules).flat();
   if (slots !== undefined) {
     const rules = [...times([draw(slots, from)]), draw(slots / 2, from)];
-    return chain(name, counted("counted-connections", words, rules));
+    return chain(name, () => counted("counted-connections", words, rules));
   }
   // Of one or two slots none is vacant.
   const full = [1, 2].map((count) => draw(count, from + count));
   const drawn = times(VACANT_SLOTS.map((count) => draw(count, from + count)));
   const taken = VACANT_SLOTS.map((count) => draw(count / 2, from + count));
   // Again for a packet that comes while a pool gets fewer slots: lookups see the newest elements.
-  return chain(name, counted("counted-connections", words, [...full, ...drawn, ...taken, ...full]));
+  return chain(name, () => counted("counted-connections", words, [...full, ...drawn, ...taken, ...full]));
 }
 
 /** Lay the endpoints of a small pool at their places: behind as many vacant ones ("") as it has slots, so that no two numbers of slots share a place. */
@@ -100,9 +107,10 @@ export function atPlaces(endpoints: readonly string[]): readonly string[] {
 
 /** The chain that a packet from outside some source ranges does not come back from. Name and content depend on the ranges alone. */
 export function sourcesChain(ranges: readonly string[], { ip, isCounting }: Words): ChainObject {
-  const allowed = ranges.map((range): ChainRule => [match(payload(ip, "saddr"), prefixOf(range)), { return: null }]);
-  const rules = [...allowed, [isCounting ? goTo(OUTSIDE_CHAIN) : DROP]];
-  return chain(`from-${digest(ranges.join(" "))}`, rules);
+  return chain(`from-${digest(ranges.join(" "))}`, () => [
+    ...ranges.map((range): ChainRule => [match(payload(ip, "saddr"), prefixOf(range)), { return: null }]),
+    [isCounting ? goTo(OUTSIDE_CHAIN) : DROP],
+  ]);
 }
 
 const DROP: NftVerdict = { drop: null };
@@ -180,8 +188,8 @@ export function policyFor(
   let found = chains.get(name);
   if (found === undefined) {
     if (chains.size >= SHARED_MAX) chains.clear();
-    const made = rules.map((rule) => ruleOf(rule, destination, targets, node, words));
-    chains.set(name, (found = chain(name, made)));
+    const make = (): readonly ChainRule[] => rules.map((rule) => ruleOf(rule, destination, targets, node, words));
+    chains.set(name, (found = chain(name, make)));
   }
   return { verdict: `goto ${name}`, chain: found };
 }
@@ -218,9 +226,21 @@ function constants(...numbers: readonly number[]): readonly NftExpression[] {
   return numbers.map((number) => numgen(1, number));
 }
 
+/** An endpoint of an affinity row, and what it is remembered by. */
+export interface RememberedEndpoint {
+  readonly ip: string;
+  readonly port: number;
+  readonly fingerprint: Fingerprint;
+}
+
+/** An endpoint as clients of a row are remembered for it. */
+export function rememberedBy(rowKey: string, { ip, port }: { readonly ip: string; readonly port: number }): RememberedEndpoint {
+  return { ip, port, fingerprint: fingerprint(`${rowKey} ${hostPort(ip, port)}`) };
+}
+
 /** Name of the chain for one endpoint of an affinity row. */
-export function endpointChainName(rowKey: string, endpoint: string): string {
-  return `ep-${fingerprint(`${rowKey} ${endpoint}`).hex}`;
+export function endpointChainName({ fingerprint: { hex } }: RememberedEndpoint): string {
+  return `ep-${hex}`;
 }
 
 /** The key of an endpoint's {@link AffinityObject}, by the name of its chain; undefined for other chains. */
@@ -236,32 +256,28 @@ export function affinityChainOf(key: string): string {
 }
 
 /** The chain that remembers a client's endpoint (each new connection renews the time) and sends it there. */
-export function endpointChain(
-  rowKey: string,
-  protocol: string,
-  { ip: addr, port }: { readonly ip: string; readonly port: number },
-  seconds: number,
-  { ip }: Words,
-): ChainObject {
-  const endpoint = hostPort(addr, port);
-  const { high, low } = fingerprint(`${rowKey} ${endpoint}`);
-  const val = concat(payload(ip, "saddr"), ...constants(high, low));
-  return chain(endpointChainName(rowKey, endpoint), [
-    [{ set: { op: "update", elem: { elem: { val, timeout: seconds } }, set: "@affinity" } }],
+export function endpointChain(endpoint: RememberedEndpoint, protocol: string, seconds: number, { ip }: Words): ChainObject {
+  const { ip: addr, port, fingerprint: of } = endpoint;
+  return chain(endpointChainName(endpoint), () => [
+    [{ set: { op: "update", elem: { elem: { val: clientOf(of, ip), timeout: seconds } }, set: "@affinity" } }],
     [match(meta("l4proto"), protocol), { dnat: { family: ip, addr, port } }],
   ]);
 }
 
+/** What a client is remembered under, for an endpoint. */
+function clientOf({ high, low }: Fingerprint, ip: "ip" | "ip6"): NftExpression {
+  return concat(payload(ip, "saddr"), ...constants(high, low));
+}
+
 /** The chain that sends a client where it was sent before, and a new one to a random endpoint of the pool. */
-export function affinityChain(name: string, rowKey: string, endpoints: readonly string[], words: Words): ChainObject {
-  const { ip } = words;
-  const known = endpoints.map((endpoint): ChainRule => {
-    const { high, low } = fingerprint(`${rowKey} ${endpoint}`);
-    const client = concat(payload(ip, "saddr"), ...constants(high, low));
-    return [match(client, "@affinity"), goTo(endpointChainName(rowKey, endpoint))];
+export function affinityChain(name: string, endpoints: readonly RememberedEndpoint[], words: Words): ChainObject {
+  return chain(name, () => {
+    const known = endpoints.map((endpoint): ChainRule => [
+      match(clientOf(endpoint.fingerprint, words.ip), "@affinity"),
+      goTo(endpointChainName(endpoint)),
+    ]);
+    const { high, low } = fingerprint(name);
+    const draw = vmap(concat(...constants(high, low), numgen(endpoints.length)), "@affinity-endpoints");
+    return counted("counted-connections", words, [...known, [draw]]);
   });
-  const { high, low } = fingerprint(name);
-  const draw = vmap(concat(...constants(high, low), numgen(endpoints.length)), "@affinity-endpoints");
-  const rules = [...known, [draw]];
-  return chain(name, counted("counted-connections", words, rules));
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { describeObject } from "./describe.ts";
 import { layoutName } from "./names.ts";
+import { ChainRules } from "./objects.ts";
 import type { ChainObject, DestinationValue, ServiceObject, TableObject } from "./objects.ts";
 import { ANOTHER } from "./observe.ts";
 
@@ -15,7 +16,7 @@ const service = (value: Partial<DestinationValue> = {}): ServiceObject => ({
   key: "10.96.0.1 . tcp . 80",
   value: { ...VALUE, ...value } as DestinationValue,
 });
-const chain = (value: string): ChainObject => ({ kind: "chain", key: "dispatch", value, rules: [] });
+const chain = (value: string): ChainObject => ({ kind: "chain", key: "dispatch", value, rules: ChainRules.NONE });
 
 describe("what the kernel holds otherwise", () => {
   it("endpoints: who is sent to whom, and the map that shows it", () => {

@@ -1,4 +1,5 @@
 import type { Plain } from "@turnout/core/backend";
+import { printRule } from "@turnout/host/nft-statement";
 import type { NftPartKind, NftRuleStatement } from "@turnout/host/nft-statement";
 import { digest, LOOPBACK_SET } from "./names.ts";
 
@@ -12,14 +13,33 @@ export interface TableObject {
 /** A rule: its statements. */
 export type ChainRule = readonly NftRuleStatement[];
 
+/** The rules of a chain, made whenever they are asked for: as text they would take a third of the memory, as trees as much as all else. */
+export class ChainRules {
+  static readonly NONE: ChainRules = new ChainRules(() => []);
+  readonly #make: () => readonly ChainRule[];
+
+  constructor(make: () => readonly ChainRule[]) {
+    this.#make = make;
+  }
+
+  make(): readonly ChainRule[] {
+    return this.#make();
+  }
+
+  /** As people read them. */
+  toJSON(): readonly string[] {
+    return this.#make().map(printRule);
+  }
+}
+
 /** A chain. Equality is by `value`, a digest of its rules that also travels in the comment of each. */
 export interface ChainObject {
   readonly kind: "chain";
   readonly key: string;
   /** `digest/number of rules`; what observe finds in a chain that isn't as we made it differs from any digest. */
   readonly value: string;
-  /** Its rules, without comments; empty for an observed chain. */
-  readonly rules: readonly ChainRule[];
+  /** Its rules, without comments; none for an observed chain. */
+  readonly rules: ChainRules;
 }
 
 /** Where a destination's packets go, and the endpoints of each pool that its rules use, as `address . port` at their indexes ("": vacant). */

@@ -6,6 +6,7 @@ import { affinityKeyOf } from "./chains.ts";
 import { COUNT_SETS } from "./count-sets.ts";
 import { layoutChain, layoutName } from "./names.ts";
 import {
+  ChainRules,
   destinationKey,
   endpointMap,
   isLargePoolMap,
@@ -90,7 +91,7 @@ export class TableObjects implements NftTableSink {
     this.#add(table);
     for (const [name, chain] of this.#chains) {
       if (name === layoutChain(isCounting)) continue;
-      this.#add({ kind: "chain", key: name, value: observedChecksum(chain), rules: [] });
+      this.#add({ kind: "chain", key: name, value: observedChecksum(chain), rules: ChainRules.NONE });
       const key = chain.comments.length === 0 ? undefined : affinityKeyOf(name);
       if (key !== undefined) this.#add({ kind: "affinity", key, value: true });
     }

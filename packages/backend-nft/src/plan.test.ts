@@ -4,6 +4,7 @@ import { SHOWCASE } from "@turnout/core/testing";
 import { nftStatementText } from "@turnout/host/nft-statement";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
+import { ChainRules } from "./objects.ts";
 import type { NftObject } from "./objects.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import { renderRow } from "./render.ts";
@@ -91,7 +92,7 @@ describe("planDelta", () => {
   });
 
   it("deletes a chain that has idled long enough behind all else, in a transaction of its own", () => {
-    const chain: NftObject = { kind: "chain", key: "pick-9", value: "x/1", rules: [] };
+    const chain: NftObject = { kind: "chain", key: "pick-9", value: "x/1", rules: ChainRules.NONE };
     const put = [{ after: { kind: "cluster-ips", key: "10.96.0.1", value: true } as const }];
     const steps = transactionsOf({ put, remove: [], lingering: [{ object: chain, sinceMs: 5_000 }], nowMs: 6_000 }, "IPv4");
     expect(steps.map(({ statements }) => statements)).toEqual([

@@ -1,10 +1,11 @@
 import { cidrContains, parseCIDR, parseIP, printableName } from "@turnout/core";
-import { hostPort, LOOPBACK_ADDRESS, namesLoopback } from "@turnout/core/backend";
+import { LOOPBACK_ADDRESS, namesLoopback } from "@turnout/core/backend";
 import type { Context, Destination, ServicePort } from "@turnout/core/backend";
 import {
   atPlaces,
   endpointChain,
   endpointChainName,
+  rememberedBy,
   pickChain,
   policyFor,
   slotsFor,
@@ -138,17 +139,16 @@ function renderPicks({ where, key, protocol, used }: Picked, words: Words, objec
 function renderAffinity(row: ServicePort, destination: Destination, words: Words, objects: NftObject[]): PickTargets {
   const pool = (name: PoolName): string => {
     if (!destination.rules.some(({ to }) => to === name)) return "";
-    const endpoints = row[name].map((index) => row.endpoints[index]).filter((endpoint) => endpoint !== undefined);
-    const texts = endpoints.map(({ ip, port }) => hostPort(ip, port));
+    const endpoints = row[name].flatMap((index) => row.endpoints[index] ?? []).map((endpoint) => rememberedBy(row.key, endpoint));
     const chainName = `affinity-${fingerprint(row.key).hex}-${name}`;
     for (const endpoint of endpoints) {
-      objects.push(endpointChain(row.key, row.name.protocol.toLowerCase(), endpoint, row.affinitySeconds ?? 0, words));
-      const { high, low } = fingerprint(`${row.key} ${hostPort(endpoint.ip, endpoint.port)}`);
+      objects.push(endpointChain(endpoint, row.name.protocol.toLowerCase(), row.affinitySeconds ?? 0, words));
+      const { high, low } = endpoint.fingerprint;
       objects.push({ kind: "affinity", key: `${high} . ${low}`, value: true });
     }
     const { high, low } = fingerprint(chainName);
-    objects.push(affinityChain(chainName, row.key, texts, words));
-    objects.push({ kind: "affinity-endpoints", key: `${high} . ${low}`, value: texts.map((text) => endpointChainName(row.key, text)) });
+    objects.push(affinityChain(chainName, endpoints, words));
+    objects.push({ kind: "affinity-endpoints", key: `${high} . ${low}`, value: endpoints.map(endpointChainName) });
     return chainName;
   };
   return { cluster: pool("cluster"), local: pool("local") };

@@ -71,27 +71,27 @@ function skeletonChains(node: Context<NftFacts>["node"], answersOnAll: boolean, 
   // Packets that reach the filter hooks still addressed to a service address were not translated: no one listens there.
   const unclaimed: ChainRule = [match(ct("state"), "new", "in"), goTo("unclaimed")];
   return [
-    chain(REFUSE_CHAIN, counted("counted-rejects", words, [[{ reject: null }]])),
+    chain(REFUSE_CHAIN, () => counted("counted-rejects", words, [[{ reject: null }]])),
     ...(namesLoopback(node.settings, node.family)
-      ? [chain(LOOPBACK_CHAIN, [[countIn(LOOPBACK_SET, meta("l4proto"))], [goTo(REFUSE_CHAIN)]])]
+      ? [chain(LOOPBACK_CHAIN, () => [[countIn(LOOPBACK_SET, meta("l4proto"))], [goTo(REFUSE_CHAIN)]])]
       : []),
-    ...(isCounting ? [chain(DISCARD_CHAIN, [countRule("counted-drops", ip), [DROP]])] : []),
-    ...(isCounting ? [chain(OUTSIDE_CHAIN, [countRule("counted-outside", ip), [DROP]])] : []),
-    chain("dispatch", [[vmap(concat(address, ...port), "@services")], [...nodePort, vmap(concat(...port), "@nodeports")]]),
-    chain("unclaimed", [
+    ...(isCounting ? [chain(DISCARD_CHAIN, () => [countRule("counted-drops", ip), [DROP]])] : []),
+    ...(isCounting ? [chain(OUTSIDE_CHAIN, () => [countRule("counted-outside", ip), [DROP]])] : []),
+    chain("dispatch", () => [[vmap(concat(address, ...port), "@services")], [...nodePort, vmap(concat(...port), "@nodeports")]]),
+    chain("unclaimed", () => [
       [match(address, "@cluster-ips"), { reject: null }],
       ...node.serviceCIDRs.map((cidr): ChainRule => [match(address, prefixOf(cidr)), DROP]),
     ]),
-    chain("nat-prerouting", [[goTo("dispatch")]]),
-    chain("nat-output", [[goTo("dispatch")]]),
-    chain("nat-postrouting", [
+    chain("nat-prerouting", () => [[goTo("dispatch")]]),
+    chain("nat-output", () => [[goTo("dispatch")]]),
+    chain("nat-postrouting", () => [
       [isMarked, MASQUERADE],
       [isTranslated, match(concat(payload(ip, "saddr"), address), "@hairpin"), MASQUERADE],
     ]),
-    chain("mark-postrouting", [[isMarked, setMark({ "^": [meta("mark"), bit] })]]),
-    chain("filter-forward", [unclaimed]),
+    chain("mark-postrouting", () => [[isMarked, setMark({ "^": [meta("mark"), bit] })]]),
+    chain("filter-forward", () => [unclaimed]),
     // What the host sends to an address of its own (a node-local DNS cache has a cluster IP) is answered by itself.
-    chain("filter-output", [[match(meta("oifname"), "lo", "!="), ...unclaimed]]),
+    chain("filter-output", () => [[match(meta("oifname"), "lo", "!="), ...unclaimed]]),
   ];
 }
 
@@ -99,9 +99,9 @@ function skeletonChains(node: Context<NftFacts>["node"], answersOnAll: boolean, 
 function byteChains(ip: string): readonly ChainObject[] {
   const toCounting: ChainRule = [match(ct("status"), "dnat", "in"), goTo(BYTES_CHAIN)];
   return [
-    chain(BYTES_CHAIN, byteRules(ip)),
-    chain("bytes-prerouting", [[match(meta("iifname"), "lo", "!="), ...toCounting]]),
-    chain("bytes-output", [toCounting]),
+    chain(BYTES_CHAIN, () => byteRules(ip)),
+    chain("bytes-prerouting", () => [[match(meta("iifname"), "lo", "!="), ...toCounting]]),
+    chain("bytes-output", () => [toCounting]),
   ];
 }
 

@@ -86,7 +86,7 @@ export function writeChains(chains: readonly ChainObject[], family: "ip" | "ip6"
   }
   for (const { key, rules, value } of chains) {
     writer.commands({ flush: chainOf(family, key) });
-    for (const expr of rules) writer.commands({ add: { rule: { family, table: TABLE, chain: key, expr, comment: value } } });
+    for (const expr of rules.make()) writer.commands({ add: { rule: { family, table: TABLE, chain: key, expr, comment: value } } });
   }
 }
 

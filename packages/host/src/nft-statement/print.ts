@@ -3,6 +3,7 @@ import type {
   NftCommand,
   NftExpression,
   NftNat,
+  NftRuleSpec,
   NftRuleStatement,
   NftSetSpec,
   NftSubject,
@@ -13,8 +14,6 @@ import type {
 /** How constants are written next to what they are compared with. */
 type ConstantKind = "plain" | "mark" | "name";
 
-const OPERATORS = { "&": "and", "|": "or", "^": "xor" } as const;
-
 /** Write a rule in nft's language, without its comment. Pure. */
 export function printRule(statements: readonly NftRuleStatement[]): string {
   return statements.map(printStatement).join(" ");
@@ -22,31 +21,32 @@ export function printRule(statements: readonly NftRuleStatement[]): string {
 
 /** Write a command in nft's language. Pure. */
 export function printCommand(command: NftCommand): string {
-  const [verb, subject] = Object.entries(command)[0] as [string, NftSubject | { readonly ruleset: null }];
+  const [verb = ""] = Object.keys(command);
+  const subject = (command as Readonly<Record<string, NftSubject | { readonly ruleset: null }>>)[verb] ?? { ruleset: null };
+  if ("rule" in subject) return printRuleCommand(verb, subject.rule);
+  if ("chain" in subject) return printChainCommand(verb, subject.chain);
   if ("ruleset" in subject) return `${verb} ruleset`;
   if ("table" in subject) return `${verb} table ${subject.table.family} ${subject.table.name}`;
-  const isMade = verb !== "delete" && verb !== "flush";
-  if ("rule" in subject) {
-    const { family, table, chain, handle, expr = [], comment } = subject.rule;
-    const words = [
-      `${verb} rule ${family} ${table} ${chain}`,
-      ...(handle === undefined ? [] : [`handle ${handle}`]),
-      ...expr.map(printStatement),
-      ...(comment === undefined ? [] : [`comment "${comment}"`]),
-    ];
-    return words.join(" ");
-  }
-  if ("chain" in subject) {
-    const { family, table, name, type = "", hook, prio = 0, policy } = subject.chain;
-    const items = [
-      ...(hook === undefined ? [] : [`${printHook({ type, hook, prio })};`]),
-      ...(policy === undefined ? [] : [`policy ${policy};`]),
-    ];
-    return `${verb} chain ${family} ${table} ${name}${isMade && items.length > 0 ? ` { ${items.join(" ")} }` : ""}`;
-  }
   const kind = "set" in subject ? "set" : "map";
   const spec = "set" in subject ? subject.set : subject.map;
-  return `${verb} ${kind} ${spec.family} ${spec.table} ${spec.name}${isMade ? ` { ${printSetItems(spec)} }` : ""}`;
+  return `${verb} ${kind} ${spec.family} ${spec.table} ${spec.name}${isMaking(verb) ? ` { ${printSetItems(spec)} }` : ""}`;
+}
+
+function printRuleCommand(verb: string, { family, table, chain, handle, expr, comment }: NftRuleSpec): string {
+  const place = `${verb} rule ${family} ${table} ${chain}${handle === undefined ? "" : ` handle ${handle}`}`;
+  const rule = expr === undefined || expr.length === 0 ? place : `${place} ${printRule(expr)}`;
+  return comment === undefined ? rule : `${rule} comment "${comment}"`;
+}
+
+function printChainCommand(verb: string, { family, table, name, type = "", hook, prio = 0, policy }: NftChainSpec): string {
+  const place = `${verb} chain ${family} ${table} ${name}`;
+  if ((hook === undefined && policy === undefined) || !isMaking(verb)) return place;
+  const at = hook === undefined ? "" : `${printHook({ type, hook, prio })}; `;
+  return `${place} { ${at}${policy === undefined ? "" : `policy ${policy}; `}}`;
+}
+
+function isMaking(verb: string): boolean {
+  return verb !== "delete" && verb !== "flush";
 }
 
 /** Where the kernel calls a chain in. */
@@ -75,21 +75,35 @@ function printType(type: NftTypeSpec): string {
 }
 
 function printStatement(statement: NftRuleStatement): string {
-  const [word, body] = Object.entries(statement)[0] as [string, NftNat | null];
-  if ("match" in statement) return printMatch(statement.match);
-  if ("vmap" in statement) return `${printExpression(statement.vmap.key)} vmap ${printExpression(statement.vmap.data)}`;
-  if ("mangle" in statement) {
-    const { key, value } = statement.mangle;
-    return `${printExpression(key)} set ${printExpression(value, constantsOf(key))}`;
+  const [word = ""] = Object.keys(statement);
+  switch (word) {
+    case "match":
+      return printMatch((statement as Extract<NftRuleStatement, { match: unknown }>).match);
+    case "vmap": {
+      const { key, data } = (statement as Extract<NftRuleStatement, { vmap: unknown }>).vmap;
+      return `${printExpression(key)} vmap ${printExpression(data)}`;
+    }
+    case "mangle": {
+      const { key, value } = (statement as Extract<NftRuleStatement, { mangle: unknown }>).mangle;
+      return `${printExpression(key)} set ${printExpression(value, constantsOf(key))}`;
+    }
+    case "jump":
+    case "goto":
+      return `${word} ${Object.values(statement as Readonly<Record<string, { readonly target: string }>>)[0]?.target}`;
+    case "reject":
+      return printReject((statement as Extract<NftRuleStatement, { reject: unknown }>).reject);
+    case "set": {
+      const { op, elem, set, stmt = [] } = (statement as Extract<NftRuleStatement, { set: unknown }>).set;
+      return `${op} ${set} { ${[printExpression(elem), ...stmt.map(printStatement)].join(" ")} }`;
+    }
+    case "dnat":
+    case "snat":
+    case "masquerade":
+    case "redirect":
+      return printNat(word, (statement as Readonly<Record<string, NftNat | null>>)[word] ?? {});
+    default:
+      return word;
   }
-  if ("jump" in statement) return `jump ${statement.jump.target}`;
-  if ("goto" in statement) return `goto ${statement.goto.target}`;
-  if ("reject" in statement) return printReject(statement.reject);
-  if ("set" in statement) {
-    const { op, elem, set, stmt = [] } = statement.set;
-    return `${op} ${set} { ${[printExpression(elem), ...stmt.map(printStatement)].join(" ")} }`;
-  }
-  return body === null || word === "counter" ? word : printNat(word, body);
 }
 
 function printMatch({ op, left, right }: Extract<NftRuleStatement, { match: unknown }>["match"]): string {
@@ -121,33 +135,39 @@ function constantsOf(expression: NftExpression): ConstantKind {
 function printExpression(expression: NftExpression, constants: ConstantKind = "plain"): string {
   if (typeof expression === "number") return constants === "mark" ? `0x${expression.toString(16).padStart(8, "0")}` : String(expression);
   if (typeof expression === "string") return constants === "name" && !expression.startsWith("@") ? `"${expression}"` : expression;
-  if ("payload" in expression) return `${expression.payload.protocol} ${expression.payload.field}`;
-  if ("meta" in expression) return constantsOf(expression) === "name" ? expression.meta.key : `meta ${expression.meta.key}`;
-  if ("ct" in expression) return ["ct", expression.ct.dir, expression.ct.key].filter((part) => part !== undefined).join(" ");
-  if ("fib" in expression) return `fib ${expression.fib.flags.join(" . ")} ${expression.fib.result}`;
-  if ("numgen" in expression) {
-    const { mode, mod, offset } = expression.numgen;
-    return `numgen ${mode} mod ${mod}${offset === undefined ? "" : ` offset ${offset}`}`;
-  }
-  if ("concat" in expression) return expression.concat.map((part) => printExpression(part, constants)).join(" . ");
-  if ("prefix" in expression) return `${expression.prefix.addr}/${expression.prefix.len}`;
-  if ("range" in expression) return expression.range.map((end) => printExpression(end, constants)).join("-");
-  if ("map" in expression) return `${printExpression(expression.map.key)} map ${printExpression(expression.map.data)}`;
-  if ("elem" in expression) {
-    const { val, timeout } = expression.elem;
-    return `${printExpression(val)}${timeout === undefined ? "" : ` timeout ${timeout}s`}`;
-  }
-  if ("set" in expression) return `{ ${expression.set.map((element) => printElement(element, constants)).join(", ")} }`;
-  return printOperation(expression, constants);
+  const [word = ""] = Object.keys(expression);
+  return (PRINTERS as Readonly<Record<string, Printer>>)[word]?.(expression as AnyExpression, constants) ?? "";
 }
 
-function printOperation(
-  expression: Extract<NftExpression, { "&": unknown } | { "|": unknown } | { "^": unknown }>,
-  constants: ConstantKind,
-): string {
-  const [operator, parts] = Object.entries(expression)[0] as [keyof typeof OPERATORS, readonly NftExpression[]];
-  const kind = constants === "plain" && parts[0] !== undefined ? constantsOf(parts[0]) : constants;
-  return parts.map((part) => printExpression(part, kind)).join(` ${OPERATORS[operator]} `);
+type KeysOf<One> = One extends unknown ? keyof One : never;
+type ExpressionWord = KeysOf<Exclude<NftExpression, string | number>>;
+/** All members that an expression may have. */
+type AnyExpression = {
+  readonly [K in ExpressionWord]: Extract<Exclude<NftExpression, string | number>, { readonly [_ in K]: unknown }>[K];
+};
+type Printer = (expression: AnyExpression, constants: ConstantKind) => string;
+
+/** By the word that an expression is called by: a chain of affinity has thousands of them. */
+const PRINTERS: Readonly<Record<ExpressionWord, Printer>> = {
+  payload: ({ payload: { protocol, field } }) => `${protocol} ${field}`,
+  meta: ({ meta: { key } }) => (key === "iifname" || key === "oifname" ? key : `meta ${key}`),
+  ct: ({ ct: { key, dir } }) => (dir === undefined ? `ct ${key}` : `ct ${dir} ${key}`),
+  fib: ({ fib: { flags, result } }) => `fib ${flags.join(" . ")} ${result}`,
+  numgen: ({ numgen: { mode, mod, offset } }) => `numgen ${mode} mod ${mod}${offset === undefined ? "" : ` offset ${offset}`}`,
+  concat: ({ concat }, constants) => concat.map((part) => printExpression(part, constants)).join(" . "),
+  prefix: ({ prefix: { addr, len } }) => `${addr}/${len}`,
+  range: ({ range }, constants) => range.map((end) => printExpression(end, constants)).join("-"),
+  map: ({ map: { key, data } }) => `${printExpression(key)} map ${printExpression(data)}`,
+  elem: ({ elem: { val, timeout } }) => `${printExpression(val)}${timeout === undefined ? "" : ` timeout ${timeout}s`}`,
+  set: ({ set }, constants) => `{ ${set.map((element) => printElement(element, constants)).join(", ")} }`,
+  "&": (expression, constants) => printOperation("and", expression["&"], constants),
+  "|": (expression, constants) => printOperation("or", expression["|"], constants),
+  "^": (expression, constants) => printOperation("xor", expression["^"], constants),
+};
+
+function printOperation(word: string, parts: readonly [NftExpression, NftExpression], constants: ConstantKind): string {
+  const kind = constants === "plain" ? constantsOf(parts[0]) : constants;
+  return parts.map((part) => printExpression(part, kind)).join(` ${word} `);
 }
 
 function printElement(element: WrittenElement, constants: ConstantKind): string {
