@@ -1,4 +1,4 @@
-import { FAMILIES } from "@turnout/core";
+import { FAMILIES, hostPort } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
 import { createRandom, pickOne } from "@turnout/core/testing";
 import { needs } from "@turnout/house/needs";
@@ -15,6 +15,9 @@ import { readIptablesTable } from "./listed-rules.ts";
 const SEED = Number(process.env["TURNOUT_SEED"] ?? 1);
 const CASES = 120;
 const VARIANTS = ["nft", "legacy"] as const;
+const PORTS = [80, 81, 95];
+/** The chain that packets come to, by table. */
+const BASES: Readonly<Record<string, string>> = { filter: "INPUT", mangle: "INPUT", nat: "PREROUTING" };
 
 function matchesOf(family: IPFamily): readonly string[] {
   const [one, two, range] = [ip(family, 1), ip(family, 2), family === "IPv4" ? "10.9.0.0/30" : "fd09::/126"];
@@ -66,6 +69,18 @@ function matchesOf(family: IPFamily): readonly string[] {
   ];
 }
 
+/** Where packets may be translated to; all of them are the receiver's. */
+const places = (family: IPFamily): readonly (readonly [address: string, port: number])[] =>
+  [1, 3].flatMap((number) => PORTS.map((port) => [ip(family, number), port] as const));
+
+function targetsOf(table: string, family: IPFamily): readonly string[] {
+  const translated = places(family).map(([address, port]) => `-p udp -j DNAT --to-destination ${hostPort(address, port)}`);
+  const plain = `-j DNAT --to-destination ${ip(family, 3)}`;
+  return table === "nat"
+    ? [...translated, plain, plain, "-j ACCEPT", "-j RETURN", "-j SUB", "-j SUB", "-g SUB", ""]
+    : (TARGETS[table] ?? []);
+}
+
 const TARGETS: Readonly<Record<string, readonly string[]>> = {
   mangle: [
     "-j ACCEPT",
@@ -83,7 +98,7 @@ const TARGETS: Readonly<Record<string, readonly string[]>> = {
 /** A chain for each case, with a chain that it may call, and a packet. */
 function generate(table: string, family: IPFamily, random: () => number): { readonly input: string; readonly sent: readonly Sent[] } {
   const ruleIn = (chain: string, number: number): string => {
-    const target = pickOne(TARGETS[table] ?? [], random);
+    const target = pickOne(targetsOf(table, family), random);
     const matches = Array.from({ length: Math.floor(random() * 3) }, () => pickOne(matchesOf(family), random));
     // A rule has one of each of its heads, and of each option of a match.
     const kinds = [target, ...matches].map((match) => /-m \w+|-\w/.exec(match.replace("! ", ""))?.[0]);
@@ -97,19 +112,26 @@ function generate(table: string, family: IPFamily, random: () => number): { read
     source: ip(family, pickOne([2, 4], random)),
     sourcePort: 20_000 + number,
     destination: ip(family, pickOne([1, 3], random)),
-    destinationPort: pickOne([80, 81, 95], random),
+    destinationPort: pickOne(PORTS, random),
   }));
   const lines = [
     ...numbers.flatMap((number) => [`:CASE${number} - [0:0]`, `:SUB${number} - [0:0]`]),
-    ...sent.map(({ protocol, sourcePort }, number) => `-A INPUT -p ${protocol} -m ${protocol} --sport ${sourcePort} -j CASE${number}`),
+    ...sent.map(
+      ({ protocol, sourcePort }, number) => `-A ${BASES[table]} -p ${protocol} -m ${protocol} --sport ${sourcePort} -j CASE${number}`,
+    ),
     ...numbers.flatMap((number) => [...Array.from({ length: 5 }, () => ruleIn(`CASE${number}`, number)), ruleIn(`SUB${number}`, number)]),
   ];
-  return { input: `*${table}\n${lines.join("\n")}\nCOMMIT\n`, sent };
+  // Where a packet has come to is counted behind all that may translate it.
+  const arrived = sent.flatMap(({ protocol, sourcePort }) =>
+    places(family).map(([address, port]) => `-A INPUT -d ${address} -p ${protocol} -m ${protocol} --sport ${sourcePort} --dport ${port}`),
+  );
+  const counting = table === "nat" ? `*mangle\n${arrived.join("\n")}\nCOMMIT\n` : "";
+  return { input: `*${table}\n${lines.join("\n")}\nCOMMIT\n${counting}`, sent };
 }
 
 /** What the evaluator says of the packet of a case, with the lists of clients that the kernel has. */
 function judge(table: ExternalTable, packet: Sent, family: IPFamily, recents: RecentLists): RunResult {
-  const base = table.chains.get("INPUT");
+  const base = table.chains.get(BASES[table.place] ?? "");
   if (base === undefined) throw new Error("the chain is there");
   const hooked: HookedPacket = {
     ...packet,
@@ -136,23 +158,30 @@ function countedIn(saved: string, chain: RegExp): readonly string[] {
 }
 
 describe.each(FAMILIES)("the evaluator says what the kernel does, %s", (family) => {
-  const cases = VARIANTS.flatMap((variant) => ["filter", "mangle"].map((table) => [variant, table] as const));
+  const cases = VARIANTS.flatMap((variant) => Object.keys(BASES).map((table) => [variant, table] as const));
   it.each(cases)("with generated rules, %s %s", needs("root", "netns", "iptables>=1.8.9"), (variant, name) => {
     const tool = `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}`;
     const { input, sent } = generate(name, family, createRandom(SEED));
     const saved = sendThrough({ load: `${tool}-restore`, list: `${tool}-save -c` }, family, input, sent);
-    const table = readIptablesTable(family === "IPv4" ? "iptables" : "ip6tables", name, saved);
+    const [own = "", other = ""] = [name, "mangle"].map((one) => saved.split(/^\*/m).find((part) => part.startsWith(`${one}\n`)));
+    const table = readIptablesTable(family === "IPv4" ? "iptables" : "ip6tables", name, own);
     const recents = new RecentLists();
     let judged = 0;
     for (const [number, packet] of sent.entries()) {
-      const { isCertain, matched } = judge(table, packet, family, recents);
+      const { isCertain, matched, destination } = judge(table, packet, family, recents);
       // Where an answer was lost, the packet has come twice.
-      const arrivals = countedIn(saved, /^INPUT$/).filter((rule) => rule.includes(`--sport ${packet.sourcePort} `)).length;
-      if (!isCertain || arrivals > 1) continue;
+      const isOfPacket = (rule: string): boolean => rule.includes(`--sport ${packet.sourcePort} `);
+      if (!isCertain || countedIn(own, new RegExp(`^${BASES[name]}$`)).filter(isOfPacket).length > 1) continue;
       judged++;
-      const says = matched.filter(({ chain }) => chain !== "INPUT").map(({ rule }) => rule.text);
-      const does = countedIn(saved, new RegExp(`^(?:CASE|SUB)${number}$`));
+      const says = matched.filter(({ chain }) => chain !== BASES[name]).map(({ rule }) => rule.text);
+      const does = countedIn(own, new RegExp(`^(?:CASE|SUB)${number}$`));
       expect({ seed: SEED, number, packet, says: says.toSorted() }).toEqual({ seed: SEED, number, packet, says: does.toSorted() });
+      if (name !== "nat") continue;
+      const { address = packet.destination, port = packet.destinationPort } = destination ?? {};
+      const arrived = countedIn(other, /^INPUT$/).filter((rule) => isOfPacket(rule) && rule.endsWith(` --dport ${port}`));
+      expect({ seed: SEED, number, packet, arrived: arrived[0] }).toMatchObject({
+        arrived: expect.stringContaining(`-d ${address}/`) as string,
+      });
     }
     // The others ask for what can't be known, or for what is not followed.
     expect(judged).toBeGreaterThan(CASES / 2);
