@@ -12,8 +12,8 @@ export const REST: readonly string[] = [
   "packages/backend-winkernel/src/native/wine.test.ts",
   "packages/cli/src/demo/demo.test.ts",
   "packages/cli/src/{init-only-in-vm,kube-start,web-page}.test.ts",
-  "packages/host/src/addresses/own-addresses-kernel.test.ts",
-  "packages/host/src/ipvs/ipvs-kernel.test.ts",
+  "packages/host/src/**/own-addresses-kernel.test.ts",
+  "packages/*/src/**/ipvs-kernel.test.ts",
   "packages/lab/src/cluster-in-vm.test.ts",
   "scripts/packages.test.ts",
   "scripts/vm/run-in-vm.test.ts",
@@ -24,6 +24,7 @@ export const REST: readonly string[] = [
 export const KERNEL_KITS: readonly string[] = [
   "e2e/conformance.test.ts",
   "packages/backend-*/src/testing/real-*-scenarios.test.ts",
+  "packages/backend-ebpf/src/conformance.test.ts",
   "packages/backend-ebpf/src/conformance.test.ts",
 ];
 
