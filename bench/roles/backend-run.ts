@@ -121,24 +121,27 @@ export async function backendRun(
 ): Promise<BackendRun> {
   const { shape, changes, quietMs = 0 } = parameters;
   const opened = await openFilled(parameters);
-  const cold = await firstSync(opened.subject);
-  await between();
-  const all: number[] = [];
-  let startCpuMs = cpuTimeMs();
-  if (changes > 0) {
-    await sleep(quietMs);
-    await whileRunning(opened.subject, async () => {
+  const { subject } = opened;
+  try {
+    const cold = await firstSync(subject);
+    await between();
+    const all: number[] = [];
+    let startCpuMs = cpuTimeMs();
+    const changeAll = async (): Promise<void> => {
       const change = createChanger(opened, shape);
       for (let k = 0; k < WARM_UP + changes; k++) {
         if (k === WARM_UP) startCpuMs = cpuTimeMs();
         all.push(await change());
         await sleep(PAUSE_MS);
       }
-    });
+    };
+    if (changes > 0) await sleep(quietMs).then(() => whileRunning(subject, changeAll));
+    const changeCpuMs = (cpuTimeMs() - startCpuMs) / Math.max(changes, 1);
+    return { cold, firstMs: all[0], changesMs: all.slice(WARM_UP), changeCpuMs };
+  } finally {
+    // Else a process that failed would go on.
+    await subject.close();
   }
-  const changeCpuMs = (cpuTimeMs() - startCpuMs) / Math.max(changes, 1);
-  await opened.subject.close();
-  return { cold, firstMs: all[0], changesMs: all.slice(WARM_UP), changeCpuMs };
 }
 
 /** Make a function that makes the next change. Every other change undoes an earlier one. */
