@@ -21,7 +21,8 @@ const RULES = [
 ];
 
 describe("the table of nft", () => {
-  it("is this", () => expect(`${renderNftTable().map(nftStatementText).join("\n")}\n`).toMatchFileSnapshot("../../test/golden/nft-table.txt"));
+  it("is this", () =>
+    expect(`${renderNftTable().map(nftStatementText).join("\n")}\n`).toMatchFileSnapshot("../../test/golden/nft-table.txt"));
 
   it("is known by its chains, their hooks and the rules' comments", () => {
     expect(readNftTable(readListing(listed(CHAINS, RULES)))).toEqual(TABLE_OBJECT);
