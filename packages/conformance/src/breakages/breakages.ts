@@ -233,7 +233,7 @@ export const BREAKAGES: readonly Breakage[] = Object.entries<Defect>({
 }));
 
 /** How many findings are looked through for one that shows a defect. */
-const ENOUGH = 20;
+const ENOUGH = 200;
 
 /** Rules about what happens on the way, which every backend is asked about before any scenario is played. */
 const ON_THE_WAY: ReadonlySet<string> = new Set(["R-55", "R-58"]);
