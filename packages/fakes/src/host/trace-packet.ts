@@ -19,7 +19,7 @@ export interface TraceHost {
   random(): number;
   /** Default: there is no IPVS. */
   readonly balance?: Balance;
-  /** What rules of a table ask besides, or leave behind: sets, and lists of clients. */
+  /** What else rules of a table ask, or leave behind: sets, and lists of clients. */
   asked(table: ExternalTable): Partial<Pick<HookedPacket, "isInSet" | "recent" | "learn">>;
 }
 
@@ -152,7 +152,7 @@ class Tracer {
     return this.#dropped(`another program beyond postrouting: the mark is 0x${(mark >>> 0).toString(16)}`);
   }
 
-  /** Loopback addresses come in by no link and leave by none, where nobody asked for it; in IPv6 never. */
+  /** Loopback addresses come in by no link and leave by none, unless the host routes them; in IPv6 never. */
   #isMartian(isOwn: boolean): boolean {
     const { source, family, destination } = this.#packet;
     if (family === "IPv4" && this.#host.routesLocalnet) return false;

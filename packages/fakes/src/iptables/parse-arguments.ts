@@ -44,7 +44,7 @@ export function parseArguments(words: readonly string[], context: ArgumentContex
   }
 }
 
-/** Check the name of a chain that somebody makes. @throws {Refusal}. */
+/** Check the name of a new chain. @throws {Refusal}. */
 export function checkNewName(name: string): void {
   if (/^[-!]/.test(name)) throw usage(`chain name not allowed to start with \`${name.charAt(0)}'`);
   const { isLoose = false } = TARGETS.get(name) ?? { isLoose: true };

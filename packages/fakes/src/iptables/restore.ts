@@ -148,7 +148,7 @@ export class RestoreReader {
   }
 
   #do(act: (draft: Draft) => void, isChange = true): void {
-    // Of what only lists no line is told.
+    // A line that only lists is never reported.
     if (!this.#isLegacy) this.#tasks.push({ line: isChange ? this.line : 0, do: act, isChange });
     else if (this.#draft !== undefined) act(this.#draft);
   }

@@ -63,7 +63,7 @@ function runChange(program: Program, words: readonly string[], reader: RestoreRe
     throw new Refusal("table", noTable(program));
   } else if (args.verb === "L") {
     // Its columns are for people; nothing here reads them.
-    throw new Refusal("usage", "the fake lists with -S alone");
+    throw new Refusal("usage", "the fake lists only with -S");
   } else reader.run(args, args.table);
 }
 

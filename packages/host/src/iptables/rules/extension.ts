@@ -74,7 +74,7 @@ export interface Options {
   readonly tests: readonly Test[];
 }
 
-/** Nobody can tell. */
+/** A question that has no answer. */
 export const UNKNOWN: Test = () => undefined;
 
 /** An option whose one word is asked of packets, and printed as it is. */

@@ -67,7 +67,7 @@ function portMatch(protocol: string, ...more: readonly OptionSpec[]): MatchKind 
 
 const ADDRESS_TYPES = "UNSPEC,UNICAST,LOCAL,BROADCAST,ANYCAST,MULTICAST,BLACKHOLE,UNREACHABLE,PROHIBIT,THROW,NAT,XRESOLVE".split(",");
 
-/** What can be told without a route; other types can't be judged. */
+/** Types that are known without a route; others can't be judged. */
 const SURE_TYPES: ReadonlySet<string> = new Set(["LOCAL", "UNICAST", "MULTICAST"]);
 
 /** Whether an address is of one of these types, or in IPv6 of all. @source linux net/netfilter/xt_addrtype.c match_type6 */

@@ -25,7 +25,7 @@ export function readRule(words: readonly string[], context: RuleContext): Iptabl
   return rule;
 }
 
-/** Reads a rule word by word; whoever knows more options than those of rules extends it. */
+/** Reads a rule word by word; a reader of whole command lines extends it. */
 export class RuleReader {
   protected readonly context: RuleContext;
   /** The option that is read, as it was written. */
@@ -143,7 +143,7 @@ export class RuleReader {
     };
     let found = find();
     const protocol = this.#protocol() ?? "";
-    // A port's match is loaded by the protocol, where nobody asked for it.
+    // A port's match is loaded by the protocol, where the rule does not name it.
     if (found === undefined && MATCHES.has(protocol) && !this.#matches.some(({ extension }) => extension.name === protocol)) {
       this.#load(protocol);
       found = find();

@@ -53,7 +53,7 @@ const PORT_PROTOCOLS: readonly (string | undefined)[] = ["tcp", "udp", "sctp", "
 function readNatAddress(text: string, { family, protocol }: RuleSurroundings): NatAddress {
   const bracketed = /^\[(.*)\](?::(.*))?$/.exec(text);
   if (bracketed !== null && family === "IPv4") throw badRule("Invalid address format");
-  // One colon alone comes before a port, in IPv6, too.
+  // A single colon comes before a port, also in IPv6.
   const [, addressText = text, portText] = bracketed ?? /^([^:]*)(?::([^:]*))?$/.exec(text) ?? [];
   const address = parseIP(addressText);
   if (address?.family !== family) throw badRule(`Bad IP address "${addressText}"`);
@@ -163,7 +163,7 @@ export const TARGETS: ReadonlyMap<string, TargetKind> = new Map(
   ].map((target) => [target.name, target]),
 );
 
-/** Tell whether what a rule jumps to may be a chain; a target that isn't known may be one. Pure. */
+/** Whether what a rule jumps to may be a chain; a target that isn't known may be one. Pure. */
 export function mayBeChain(target: string): boolean {
   return !STANDARD_TARGETS.has(target) && !TARGETS.has(target);
 }
