@@ -11,23 +11,21 @@ export type { Abilities, Capability } from "./contract/capabilities.ts";
 export { demandOutcome, moduleFaults, parseModule } from "./contract/check-module.ts";
 export { fitRow } from "./contract/fit-row.ts";
 export { openDataplane, probeModule, withWorldOf } from "./contract/host-module.ts";
-export { CAUSES, rankedCauses } from "./explain/answer.ts";
+export { CAUSES } from "./explain/answer.ts";
 export type { Answer, Cause, CauseId, Fate, FateEndpoint, Step, UnjudgedRule } from "./explain/answer.ts";
 export { answerText } from "./explain/answer-text.ts";
 export { explainPacket, withSurvey } from "./explain/explain-packet.ts";
-export type { PacketQuestion, Survey } from "./explain/explain-packet.ts";
+export type { Survey } from "./explain/explain-packet.ts";
 export { hitOf } from "./explain/hit.ts";
-export type { Hit } from "./explain/hit.ts";
 export { parseQuestion, serviceNamed } from "./explain/parse-question.ts";
-export type { ParsedQuestion, TypedQuestion } from "./explain/parse-question.ts";
+export type { ParsedQuestion } from "./explain/parse-question.ts";
 export { planRows, renderFamily, renderingText } from "./explain/rendering.ts";
-export type { PlannedRows, Rendering } from "./explain/rendering.ts";
+export type { Rendering } from "./explain/rendering.ts";
 export { ROW_COLUMNS, rowLines } from "./explain/row-text.ts";
-export type { RowLine } from "./explain/row-text.ts";
 export { walkPacket } from "./explain/walk.ts";
 export type { Walk } from "./explain/walk.ts";
 export { UNKNOWN_DEVICE } from "./explain/question.ts";
-export type { AskedPacket, ExplainedState, HiddenService, KnownObjects, KnownSource, RefusedRows } from "./explain/question.ts";
+export type { AskedPacket, ExplainedState, HiddenService, KnownObjects, KnownSource } from "./explain/question.ts";
 export { cleanUpBackend } from "./sync/clean-up.ts";
 export type { ProbedHost } from "./contract/host-module.ts";
 export { wallMs, workMs } from "./contract/world.ts";
@@ -35,16 +33,7 @@ export type { ClockReading, ExecOptions, ExecResult, FinishOptions, StartedComma
 export { canonicalIP, cidrContains, familyOf, parseCIDR, parseIP } from "./model/addresses.ts";
 export type { CIDR, IP } from "./model/addresses.ts";
 export { HIDING_LABELS, OBJECT_KINDS } from "./model/api-objects.ts";
-export type {
-  EndpointSlice,
-  Issue,
-  Node,
-  ObjectKind,
-  Service,
-  ServiceEvent,
-  ServiceEventReason,
-  SliceEndpoint,
-} from "./model/api-objects.ts";
+export type { EndpointSlice, Issue, Node, ObjectKind, ServiceEventReason, SliceEndpoint } from "./model/api-objects.ts";
 export { applyChangeSet } from "./model/change-set.ts";
 export { isEqual, withEqual } from "./model/equal.ts";
 export { ERROR_CODES, invariant, operatingError } from "./model/errors.ts";
@@ -73,7 +62,6 @@ export { DEFAULT_SETTINGS, detectorFor } from "./policy/node-context.ts";
 export { createFeed, feedOf, NodeView } from "./state/node-view.ts";
 export type { NodeViewOptions } from "./state/node-view.ts";
 export { knownObjects } from "./state/known-objects.ts";
-export type { StoredObjects } from "./state/known-objects.ts";
 export { RecentRows } from "./state/recent-rows.ts";
 export type { SharedRows } from "./state/row-blocks.ts";
 export { ServiceTable } from "./state/service-table.ts";

@@ -4,6 +4,3 @@
  * @packageDocumentation
  */
 export { FakeIpset } from "./fake-ipset.ts";
-export type { FakeIpsetHost } from "./fake-ipset.ts";
-export type { FakeSet } from "./fake-set.ts";
-export type { PacketEnds, SetLookup } from "../host/set-lookup.ts";

@@ -6,11 +6,7 @@
 export { linesOf } from "./inventory.ts";
 export type { RuleOwnership } from "./inventory.ts";
 export { tamperWith } from "./tamper.ts";
-export type { Tampering } from "./tamper.ts";
 export { FakeIptables } from "./fake-iptables.ts";
-export type { FakeIptablesHost, FakeIptablesOptions } from "./fake-iptables.ts";
+export type { FakeIptablesOptions } from "./fake-iptables.ts";
 export { heard } from "./refusal.ts";
 export { MARTIAN_RULE } from "./external-rules.ts";
-export type { Hook, TableName } from "./table-names.ts";
-export { referencesTo, sortedChains } from "./tables.ts";
-export type { Chain, Chains, Counters, Rule, RuleSet } from "./tables.ts";

@@ -4,5 +4,3 @@
  * @packageDocumentation
  */
 export { FakeIpvs } from "./fake-ipvs.ts";
-export type { FakeIpvsHost } from "./fake-ipvs.ts";
-export type { PacketEnds } from "../host/set-lookup.ts";

@@ -5,7 +5,6 @@
  */
 export { EXTERNAL_BIT } from "../host/external-mark.ts";
 export { createNftExec } from "./fake-exec.ts";
-export type { NftResult, RunInput } from "./fake-exec.ts";
+export type { NftResult } from "./fake-exec.ts";
 export { FakeNft } from "./fake-nft.ts";
-export type { FakeNftHost } from "./fake-nft.ts";
-export type { BaseHook, Chain, Element, NftSet, Rule, Ruleset, Table } from "./ruleset.ts";
+export type { Chain, Element, NftSet, Rule, Ruleset, Table } from "./ruleset.ts";

@@ -14,9 +14,6 @@ export const MAP_TYPE = {
 /** A type of map that this package knows. */
 export type MapType = keyof typeof MAP_TYPE;
 
-/** Flags of a map. @source linux/bpf.h */
-export const MAP_FLAG = { noPreallocation: 1 } as const;
-
 /** What an update of one element may do. @source linux/bpf.h BPF_ANY, BPF_NOEXIST, BPF_EXIST */
 export const UPDATE = { any: 0, create: 1, replace: 2 } as const;
 

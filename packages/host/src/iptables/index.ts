@@ -5,17 +5,15 @@
  */
 export { hidesRules } from "./errors.ts";
 export { explainLegacyFingerprints, legacyFingerprints } from "./legacy-fingerprints.ts";
-export type { LegacyFingerprintOptions } from "./legacy-fingerprints.ts";
 export { SectionRestore } from "./section-restore.ts";
 export type { CommitCounts } from "./section-restore.ts";
 export { IptablesLookup, lookupIn, rememberLookup } from "./lookup.ts";
-export type { IptablesMemory, WantedIptables } from "./lookup.ts";
+export type { IptablesMemory } from "./lookup.ts";
 export { IptablesTool } from "./tool.ts";
 export type { LockWaits } from "./tool.ts";
-export { chooseIptables, findIptables, iptablesName, loadLegacyModules } from "./tools.ts";
-export type { InstalledIptables, IptablesChoice, IptablesProgram, IptablesVariant } from "./tools.ts";
+export { findIptables, iptablesName, loadLegacyModules } from "./tools.ts";
+export type { InstalledIptables, IptablesProgram, IptablesVariant } from "./tools.ts";
 export { unseenVariants } from "./unseen.ts";
-export type { KernelTables } from "./unseen.ts";
 export { listChains } from "./chain-listing.ts";
 export { iptablesTable, readIptablesTable, readListedRule, readListing } from "./rules/listed-rules.ts";
 export type { ListedChain } from "./rules/listed-rules.ts";

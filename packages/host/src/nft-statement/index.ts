@@ -6,14 +6,12 @@
 export { concat, ct, goTo, match, meta, numgen, payload, setMark, vmap } from "./build.ts";
 export { isElements, nftStatementText } from "./nft-statement.ts";
 export type { NftElements, NftElementWrite, NftPartKind, NftStatement } from "./nft-statement.ts";
-export { printCommand, printHook, printRule } from "./print.ts";
+export { printHook, printRule } from "./print.ts";
 export type { NftHook } from "./print.ts";
 export type {
   NftChainSpec,
   NftCommand,
   NftExpression,
-  NftFamily,
-  NftNat,
   NftRuleSpec,
   NftRuleStatement,
   NftSetSpec,

@@ -5,13 +5,11 @@
  */
 export { tryNftWrite } from "./crash.ts";
 export { dropNftTable } from "./drop-table.ts";
-export { elementComment, elementParts, elementText, readingListing, readListing, verdictText } from "./listing.ts";
-export type { ListedChain, Listing } from "./listing.ts";
+export { elementComment, elementText, readingListing, readListing, verdictText } from "./listing.ts";
+export type { Listing } from "./listing.ts";
 export { NftSession } from "./nft-session.ts";
 export { readNftTable } from "./read-rules.ts";
 export { readShownTable, textsByHandle } from "./shown-table.ts";
-export { Patience } from "./patience.ts";
-export type { PatienceOptions } from "./patience.ts";
 export { calledAt, DSTNAT, inOrder, SRCNAT } from "./hook-order.ts";
 export { nftError } from "./errors.ts";
 export type { NamedSets } from "./named-sets.ts";

@@ -3,16 +3,14 @@
  * @packageDocumentation
  */
 export { countedSource } from "./counted-source.ts";
-export type { CountedSource } from "./counted-source.ts";
 export { createFakeExec } from "./fake-exec.ts";
-export type { FakeExec, FakeRun } from "./fake-exec.ts";
 export { flowsOf, rememberFlow } from "./fake-flows.ts";
 export { createFakeIp } from "./fake-ip.ts";
 export type { FakeLinks } from "./fake-ip.ts";
 export { createFakeLog } from "./fake-log.ts";
 export type { FakeLog } from "./fake-log.ts";
 export { createFakeNetlink } from "./fake-netlink.ts";
-export type { FakeFlow, FakeNetlink, FakeNetlinkState, FakeNftTables } from "./fake-netlink.ts";
+export type { FakeNetlink } from "./fake-netlink.ts";
 export { nftTableIn } from "./nft-table-in.ts";
 export { createFakeSysctl } from "./fake-sysctl.ts";
 export type { FakeSysctl } from "./fake-sysctl.ts";

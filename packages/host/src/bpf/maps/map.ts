@@ -23,7 +23,7 @@ export interface MapSpec {
   readonly keySize: number;
   readonly valueSize: number;
   readonly maxEntries: number;
-  /** See MAP_FLAG in constants.ts; a trie always has `noPreallocation`. */
+  /** Flags as of linux/bpf.h; a trie always has BPF_F_NO_PREALLOC (1). */
   readonly flags?: number;
 }
 
