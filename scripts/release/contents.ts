@@ -17,7 +17,7 @@ const TEXT = /\.(?:c?js|mjs|ts|map|json|md|sh|proto|html)$|^bin\/|LICENSE$/;
 
 /** What packages hold beside what is compiled from TypeScript. */
 const OBJECTS: Readonly<Record<string, readonly string[]>> = {
-  "@turnout/backend-ebpf": ["dist/programs/sockets.bpf.o", "dist/programs/packets.bpf.o", "dist/testing/somebody.bpf.o"],
+  "@turnout/backend-ebpf": ["dist/programs/sockets.bpf.o", "dist/programs/packets.bpf.o", "dist/testing/other-program.bpf.o"],
 };
 
 /** Read an installed package, without what lies in a node_modules of its own. */

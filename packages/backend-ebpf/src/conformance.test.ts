@@ -8,7 +8,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { ebpfModule } from "./module.ts";
 import { PACKET_MISTAKES } from "./test-support/packet-mistakes.ts";
 import { MISTAKES, OF_KIT, withMistake } from "./test-support/mistakes.ts";
-import { play } from "./testing/play.ts";
+import { runKit } from "./testing/run-kit.ts";
 
 const NEEDS = needs("root", "netns", "bpf", "cgroup2", "ip", "nft", "kernel>=6.7");
 /** An upper bound for a machine that is busy with other things, too. */
@@ -54,7 +54,7 @@ describe("the eBPF backend on this kernel", NEEDS, () => {
         Array.from({ length: PARTS }, (_, index) => SCENARIOS.filter((__, at) => at % PARTS === index).map(({ name }) => name)),
         { oneOf: PARTS, isKernelKit: true },
       );
-      const results = await Promise.all(parts.map((names) => play({ play: { kind: "scenarios", names } })));
+      const results = await Promise.all(parts.map((names) => runKit({ part: { kind: "scenarios", names } })));
       expect(linesOf(results.flatMap(({ findings }) => findings))).toEqual([]);
       // Each scenario asks hundreds of times.
       expect(results.reduce((sum, { packets }) => sum + packets, 0)).toBeGreaterThan(30_000 * parts.length);
@@ -68,7 +68,7 @@ describe("the eBPF backend on this kernel", NEEDS, () => {
   it.concurrent(
     "tells what somebody else did, recovers from everything that fails, and carries on where it was",
     async () => {
-      const { findings, notAsked } = await play({ play: { kind: "checks" } });
+      const { findings, notAsked } = await runKit({ part: { kind: "checks" } });
       expect(linesOf(findings)).toEqual([]);
       expect(notAsked).toEqual(["whether counts() tell of connections: the host has no counted()"]);
     },
@@ -80,14 +80,14 @@ describe("the eBPF backend on this kernel", NEEDS, () => {
     async () => {
       const { TURNOUT_HISTORY_STEPS, TURNOUT_HISTORY_SEED } = process.env;
       const [steps, seed] = [Number(TURNOUT_HISTORY_STEPS ?? STEPS), Number(TURNOUT_HISTORY_SEED ?? 1)];
-      expect(linesOf((await play({ play: { kind: "histories", seed, steps, lifeSteps: STEPS } })).findings)).toEqual([]);
+      expect(linesOf((await runKit({ part: { kind: "histories", seed, steps, lifeSteps: STEPS } })).findings)).toEqual([]);
     },
     TIMEOUT_MS,
   );
 
   it.concurrent.each(someOf(defectTests(), { oneOf: 24 }))(
     "%s",
-    async (name) => expect(linesOf((await play({ play: { kind: "test", name } })).findings)).toEqual([]),
+    async (name) => expect(linesOf((await runKit({ part: { kind: "test", name } })).findings)).toEqual([]),
     TIMEOUT_MS,
   );
 });
@@ -134,7 +134,7 @@ describe("deliberate mistakes in the programs", NEEDS, () => {
       const names = SCENARIOS.map(({ name }) => name).filter((name) => name.includes(scenario));
       const { findings } = await withMistake(
         mistake,
-        (path) => play({ play: { kind: "scenarios", names }, maxFindings: 1, objectFiles: { [file]: path } }),
+        (path) => runKit({ part: { kind: "scenarios", names }, maxFindings: 1, objectFiles: { [file]: path } }),
         file,
       );
       expect(findings.map((finding) => finding.kind)).toContain(kind);

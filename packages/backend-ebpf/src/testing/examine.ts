@@ -10,7 +10,7 @@ import { ebpfModule } from "../module.ts";
 import { createEbpfWorld } from "../world.ts";
 import type { KitOrder } from "./kit-order.ts";
 import { ownCgroup } from "./namespaces.ts";
-import { play } from "./play.ts";
+import { runKit } from "./run-kit.ts";
 
 /** Scenarios are dealt to so many processes, which play at once: attaching programs is mostly waiting for the kernel. */
 const PARTS = 6;
@@ -28,8 +28,8 @@ export const examine: Examine = async (examination) => {
   const leftOut = await whyLeftOut();
   if (leftOut !== undefined) return { leftOut };
   const { backendOptions, signal } = examination;
-  const orders = ordersOf(examination).map((part): KitOrder => ({ play: part, backendOptions }));
-  const results = await Promise.all(orders.map((order) => play(order, signal)));
+  const orders = ordersOf(examination).map((part): KitOrder => ({ part, backendOptions }));
+  const results = await Promise.all(orders.map((order) => runKit(order, signal)));
   const abilities = results.find((one) => one.abilities !== undefined)?.abilities ?? abilitiesOf(ebpfModule);
   return mergeReports({ backend: ebpfModule.name, abilities, findings: [], cells: [], notAsked: [] }, results);
 };
@@ -67,7 +67,7 @@ function isInstalled(file: string, args: readonly string[]): boolean {
   }
 }
 
-function ordersOf({ scenarios, histories }: Examination): readonly KitOrder["play"][] {
+function ordersOf({ scenarios, histories }: Examination): readonly KitOrder["part"][] {
   const names = (index: number): readonly string[] => scenarios.filter((_, at) => at % PARTS === index).map(({ name }: Scenario) => name);
   const parts = Array.from({ length: PARTS }, (_, index) => ({ kind: "scenarios" as const, names: names(index) }));
   return [

@@ -10,25 +10,25 @@ import type { StageFolders } from "./kernel-stage.ts";
 /** One host that is asked, and one that it is compared with. */
 const STAGES = 2;
 /** Programs that let all go. */
-const SOMEBODY = fileURLToPath(new URL("../../dist/testing/somebody.bpf.o", import.meta.url));
+const OTHER_PROGRAM = fileURLToPath(new URL("../../dist/testing/other-program.bpf.o", import.meta.url));
 
 /** Makes hosts; the next one gets the stage that was not used for longest. */
 export class KernelHosts {
   readonly #folders: StageFolders;
   readonly #objectFiles: Partial<EbpfWorld["objectFiles"]>;
-  readonly #somebody: LoadedObject;
+  readonly #otherProgram: LoadedObject;
   readonly #used: { readonly stage: KernelStage; readonly host: KernelHost }[] = [];
   #questions = 0;
 
-  private constructor(folders: StageFolders, objectFiles: Partial<EbpfWorld["objectFiles"]>, somebody: LoadedObject) {
+  private constructor(folders: StageFolders, objectFiles: Partial<EbpfWorld["objectFiles"]>, otherProgram: LoadedObject) {
     this.#folders = folders;
     this.#objectFiles = objectFiles;
-    this.#somebody = somebody;
+    this.#otherProgram = otherProgram;
   }
 
   /** Hosts with the programs as they were built, but for those of these files. */
   static async open(folders: StageFolders, objectFiles: Partial<EbpfWorld["objectFiles"]>): Promise<KernelHosts> {
-    return new KernelHosts(folders, objectFiles, await createBpf().load(SOMEBODY));
+    return new KernelHosts(folders, objectFiles, await createBpf().load(OTHER_PROGRAM));
   }
 
   /** How many packets were given to programs. */
@@ -38,7 +38,7 @@ export class KernelHosts {
 
   create(): KernelHost {
     const stage = this.#used.length < STAGES ? new KernelStage(`stage${this.#used.length + 1}`, this.#folders) : this.#reuse();
-    stage.furnishExternal(this.#somebody);
+    stage.furnishExternal(this.#otherProgram);
     const host = new KernelHost(stage, this.#objectFiles);
     this.#used.push({ stage, host });
     return host;
@@ -49,7 +49,7 @@ export class KernelHosts {
       host.close();
       stage.close();
     }
-    this.#somebody.close();
+    this.#otherProgram.close();
   }
 
   #reuse(): KernelStage {

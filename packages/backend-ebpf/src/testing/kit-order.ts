@@ -5,7 +5,7 @@ import type { EbpfWorld } from "../world.ts";
 /** What main.ts is to play, as JSON. */
 export interface KitOrder {
   /** `checks`: of the host, of recovery and of turns; `scenarios`: those of these names; `histories`: random changes; `test`: that of describeBackend. */
-  readonly play:
+  readonly part:
     | { readonly kind: "checks" }
     | { readonly kind: "scenarios"; readonly names: readonly string[] }
     | { readonly kind: "histories"; readonly seed: number; readonly steps: number; readonly lifeSteps: number }

@@ -23,12 +23,12 @@ const module: typeof ebpfModule = { ...ebpfModule, parseOptions: (raw) => ebpfMo
 execFileSync("mount", ["-t", "tmpfs", "none", "/run"]);
 for (const folder of ["/run/netns", "/run/stages"]) mkdirSync(folder);
 const hosts = await KernelHosts.open({ cgroup, folder: "/run/stages" }, order.objectFiles ?? {});
-const result: KitResult = { cells: [], notAsked: [], ...(await play(order)), packets: hosts.packets };
+const result: KitResult = { cells: [], notAsked: [], ...(await runPart(order)), packets: hosts.packets };
 hosts.close();
 process.stdout.write(JSON.stringify(result), () => process.exit(0));
 
-async function play({
-  play: part,
+async function runPart({
+  part,
   backendOptions = {},
   maxFindings,
 }: KitOrder): Promise<Partial<ConformanceReport> & Pick<KitResult, "findings">> {

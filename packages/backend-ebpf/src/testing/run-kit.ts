@@ -7,7 +7,7 @@ const CHILD = fileURLToPath(new URL(`main${import.meta.url.endsWith(".ts") ? ".t
 const TIMEOUT_MS = 3_600_000;
 
 /** Have a part of the conformance kit be played on this kernel. @throws {Error} what kept it from being played. */
-export async function play(order: KitOrder, signal?: AbortSignal): Promise<KitResult> {
+export async function runKit(order: KitOrder, signal?: AbortSignal): Promise<KitResult> {
   const args = [JSON.stringify(order)];
   return (await inNamespaces({ program: CHILD, args, timeoutMs: TIMEOUT_MS, ...(signal === undefined ? {} : { signal }) })) as KitResult;
 }
