@@ -6,7 +6,7 @@ import { dirname, join, resolve } from "node:path";
  * takes more than 20 seconds belongs here.
  */
 export const REST: readonly string[] = [
-  "e2e/**/*.test.ts",
+  "e2e/*.test.ts",
   "examples/*.test.ts",
   "packages/backend-ebpf/src/{module,node,packets,sockets}-kernel.test.ts",
   "packages/backend-winkernel/src/native/wine.test.ts",

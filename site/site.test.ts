@@ -221,7 +221,7 @@ describe("the site in a real browser", needs("chromium", "bpf"), () => {
       await shows("#problems", "there is no Node node1");
       await shows("#rows", "cluster 10.96.0.7:81");
       await shows("#backends tbody tr:nth-child(2)", "refused");
-      await page.waitForFunction("document.querySelectorAll('#backends .good').length === 6");
+      await page.waitForFunction("document.querySelectorAll('#backends .good').length === 5");
       await enter("#to", "somewhere");
       await shows("#verdict", "no address and port");
       expect(complaints).toEqual([]);
@@ -236,7 +236,7 @@ describe("the site in a real browser", needs("chromium", "bpf"), () => {
       await put("#manifests", manyEndpoints(10_001));
       expect(
         await inPage("document.querySelectorAll('#answer[aria-busy], #backends[aria-busy], #rows[aria-busy], #rules [aria-busy]').length"),
-      ).toBe(9);
+      ).toBe(8);
       await shows("#verdict", "These are 1 row with 10,001 endpoints");
       expect(await inPage(everything)).not.toContain("10.1.1.2");
       await shows("#rules-nft", "Nothing is shown here: the reason stands above.");
