@@ -297,6 +297,11 @@ describe("our own chains among those of others", () => {
     expect(ids(iptables(`-N KUBE-FORWARD\n-A KUBE-FORWARD -p tcp -j DROP\n-A FORWARD -j KUBE-FORWARD`, asked))).toEqual([]);
   });
 
+  it("do not end the filter table with KUBE-SERVICES, where kube-proxy's layout rejects", () => {
+    const filter = `-P FORWARD DROP\n-N KUBE-SERVICES\n-A FORWARD -m conntrack --ctstate NEW -j KUBE-SERVICES`;
+    expect(ids(iptables(filter, { ...asked, endpoint: FORWARDED.endpoint }))).toEqual(["external_drop", "external_drop"]);
+  });
+
   const left = (rule: string, way: Partial<HookedWay> = {}): ExternalFindings => {
     const text = `:POSTROUTING ACCEPT\n:KUBE-POSTROUTING -\n${rule}\n-A POSTROUTING -j KUBE-POSTROUTING`;
     return externalFindings([readIptablesTable("iptables", "nat", text)], { ...FORWARDED, ...asked, ...way });

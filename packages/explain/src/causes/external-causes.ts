@@ -73,11 +73,12 @@ export function externalFindings(tables: readonly ExternalTable[], way: HookedWa
 }
 
 /** Service proxies' chains are looked at otherwise; but ours accept what others would drop behind them, and where ours translate nat ends. */
-function leftOut({ hasKubeChains = false, isTranslated, isServedAtInput = false, endpoint }: HookedWay): LeaveOut {
+function leftOut({ hasKubeChains = false, isTranslated, isServedAtInput = false, endpoint }: HookedWay, isNat: boolean): LeaveOut {
   const isEnd: Readonly<Record<string, boolean>> = { [KUBE_SERVICES]: !isServedAtInput, [KUBE_POSTROUTING]: endpoint.masquerade };
   return (chain) => {
     if (!isProxyChain(chain) || (hasKubeChains && chain === "KUBE-FORWARD")) return undefined;
-    return hasKubeChains && isTranslated && isEnd[chain] === true ? "end" : "skip";
+    // In the filter table KUBE-SERVICES only rejects: what follows it there decides.
+    return isNat && hasKubeChains && isTranslated && isEnd[chain] === true ? "end" : "skip";
   };
 }
 
@@ -88,10 +89,10 @@ function* runAt(
   way: HookedWay,
   packetAt: (hook: Hook) => HookedPacket,
 ): Generator<ChainRun> {
-  const leaveOut = leftOut(way);
   let isNatEnded = false;
   for (const { table, chain, hook } of chainsAt(tables, passage)) {
     const isNat = hook.type === "nat";
+    const leaveOut = leftOut(way, isNat);
     if (isNat && isNatEnded) continue;
     const ran = evaluateChain(table, chain, packetAt(hook), leaveOut);
     isNatEnded ||= isNat && (ran.isTranslated || ran.source !== undefined || [...ran.skipped].some((one) => leaveOut(one) === "end"));
