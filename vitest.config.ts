@@ -14,7 +14,9 @@ const root = fileURLToPath(new URL(".", import.meta.url));
 
 /** "main" (`npm test`), "rest" (`npm run test:rest`), "full", or undefined: whatever the command line names. */
 const tests = process.env["TURNOUT_TESTS"];
-process.env["TURNOUT_SHARE"] ??= String(shareSeed());
+// Another share each day; tests and their children read it from here.
+process.env["TURNOUT_SHARE"] ??= String(Math.floor(Date.now() / 86_400_000));
+shareSeed();
 
 /** It runs in a virtual machine with one CPU and takes minutes; it begins with the unit tests, so that nothing waits for it at the end. */
 const IN_VM = "e2e/ipvs.test.ts";

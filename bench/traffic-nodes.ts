@@ -79,7 +79,7 @@ export async function createTrafficNode(rules: TrafficRules, shape: Shape): Prom
 export async function giveAddresses(node: Place, pod: Place, device: string, addresses: readonly string[]): Promise<void> {
   for (const address of addresses) {
     const host = `${address}/${address.includes(":") ? 128 : 32}`;
-    // Nobody has it already: no second of looking for a duplicate.
+    // The address is unused: no second is spent on looking for a duplicate.
     await pod.run("ip", ["address", "add", host, "dev", "eth0", ...(address.includes(":") ? ["nodad"] : [])]);
     await node.run("ip", ["route", "add", host, "dev", device]);
   }

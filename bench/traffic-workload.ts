@@ -55,7 +55,7 @@ export function trafficServices(shape: Pick<Shape, "services" | "endpoints">): r
   });
 }
 
-/** The objects of Services with these endpoints, and the range of their addresses. Both families. Pure, one after another, so that nobody has to keep all. */
+/** The objects of Services with these endpoints, and the range of their addresses. Both families. Pure, one after another, so that the caller need not keep all. */
 export function* trafficObjects(
   services: readonly TrafficService[],
   endpoints: readonly EndpointManifest[],

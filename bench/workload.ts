@@ -127,7 +127,7 @@ export function nodeObject(index: number = 0): Record<string, unknown> {
   };
 }
 
-/** All objects of a workload: the node, the range and each Service with its slice; one after another, so that nobody has to keep all. */
+/** All objects of a workload: the node, the range and each Service with its slice; one after another, so that the caller need not keep all. */
 export function* objectsOf(shape: Shape): Generator<Record<string, unknown>> {
   yield nodeObject();
   yield serviceCIDRObject();

@@ -6,7 +6,10 @@ const ALL = ["a", "b", "c", "d", "e"];
 it("runs another share each day, and all of them within as many days as there are shares", () => {
   expect(someOf(ALL, { oneOf: 2 }, { TURNOUT_SHARE: "20784" })).toEqual(["a", "c", "e"]);
   expect(someOf(ALL, { oneOf: 2 }, { TURNOUT_SHARE: "20785" })).toEqual(["b", "d"]);
-  expect(shareSeed({})).toBeGreaterThan(20_000);
+});
+
+it.each(["", "abc", "-1", "1.5"])("refuses TURNOUT_SHARE=%s, with which no test would be chosen", (text) => {
+  expect(() => shareSeed({ TURNOUT_SHARE: text })).toThrow(`TURNOUT_SHARE=${text} is no whole number from 0`);
 });
 
 it("runs all in the full run, and whole kernel kits in the run of the rest", () => {

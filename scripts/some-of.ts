@@ -8,8 +8,6 @@ export interface Share {
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-const DAY_MS = 86_400_000;
-
 /** What of a list of costly tests is run: a share that is another one each day, or all (see {@link Share}). */
 export function someOf<T>(all: readonly T[], { oneOf, isKernelKit }: Share, env: Env = process.env): readonly T[] {
   if (isFullRun(env) || (isKernelKit === true && isRestRun(env))) return all;
@@ -17,9 +15,14 @@ export function someOf<T>(all: readonly T[], { oneOf, isKernelKit }: Share, env:
   return all.filter((_, index) => index % oneOf === from);
 }
 
-/** What decides which share is run: days since 1970, or TURNOUT_SHARE, which repeats the run of another day. */
+/**
+ * Which share is run: TURNOUT_SHARE, which vitest.config.ts sets to the days since 1970, or 0 outside of vitest.
+ * @throws {Error} for anything but a whole number from 0: no test would be chosen.
+ */
 export function shareSeed(env: Env = process.env): number {
-  return Number(env["TURNOUT_SHARE"] ?? Math.floor(Date.now() / DAY_MS));
+  const text = env["TURNOUT_SHARE"] ?? "0";
+  if (!/^\d+$/.test(text)) throw new Error(`TURNOUT_SHARE=${text} is no whole number from 0`);
+  return Number(text);
 }
 
 /** Whether this is the full run (`npm run test:full`). */

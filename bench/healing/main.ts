@@ -144,7 +144,7 @@ async function execute(
   const reported = await externalChange(stage);
   const healed =
     healedMs >= HEAL_MAX_MS - WELL_MS ? `not within ${HEAL_MAX_MS / 1000} s` : hasFailed ? `${Math.round(healedMs)} ms` : "nothing failed";
-  return { healed, healedMs, who: reported === undefined || reported.atMs < startedMs ? "nobody was named" : reported.who };
+  return { healed, healedMs, who: reported === undefined || reported.atMs < startedMs ? "no writer was named" : reported.who };
 }
 
 /** Who changed our rules last, as the proxy's status says. */

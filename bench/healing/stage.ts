@@ -93,7 +93,7 @@ async function active(proxy: ChildProcess, log: LogLine[]): Promise<void> {
     log.push(parsed);
     return parsed.msg === "first sync done" && parsed.family === "IPv4" ? { family: parsed.family, elapsedMs: 0, atMs } : undefined;
   });
-  // Its end is told by the log.
+  // The log shows when it ends.
   const late = setTimeout(() => proxy.kill("SIGKILL"), START_TIMEOUT_MS);
   await syncs.next().finally(() => clearTimeout(late));
 }

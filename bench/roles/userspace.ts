@@ -11,7 +11,7 @@ import { CONVERSATIONS, visit, visiting } from "@turnout/lab";
 import type { Conversation, Talk, TrafficPlace } from "@turnout/lab";
 import { TARGET_PORTS } from "../traffic-workload.ts";
 
-/** What carries bytes from the client to the server; `direct`: nobody. */
+/** What carries bytes from the client to the server; `direct`: no proxy. */
 export type Carrier = "direct" | "turnout" | "socat" | "nginx";
 
 /** Who is measured, and how long. */
@@ -28,7 +28,7 @@ export interface UserspaceMetrics {
   readonly visitsPerSecond: number;
   /** Round trips of a byte, ms. */
   readonly pings: readonly number[];
-  /** Resident memory of its processes afterwards, bytes; absent for nobody. */
+  /** Resident memory of its processes afterwards, bytes; absent without a proxy. */
   readonly rss?: number;
 }
 
@@ -92,7 +92,7 @@ async function roundTrips(asking: Conversation, count: number): Promise<readonly
   return samples;
 }
 
-/** Wait until somebody listens and passes a byte on. @throws {Error} when nobody does within ten seconds. */
+/** Wait until a proxy listens and passes a byte on. @throws {Error} when none does within ten seconds. */
 async function answering(place: TrafficPlace | undefined): Promise<void> {
   if (place === undefined) throw new Error("there is no place to ask");
   for (const untilMs = performance.now() + 10_000; ; await sleep(50)) {

@@ -73,7 +73,7 @@ export async function starting(stage: ApiServerStage): Promise<string> {
   });
 }
 
-/** Another program that deletes our table is told at the Node once the table is back. */
+/** When another program deletes our table, an event at the Node reports it once the table is back. */
 export async function rulesChanged(stage: ApiServerStage): Promise<string> {
   const { turnoutNode } = stage;
   const nft = async (...args: readonly string[]): Promise<string> => {
@@ -98,7 +98,7 @@ export async function rulesChanged(stage: ApiServerStage): Promise<string> {
   });
 }
 
-/** A health check node port that somebody has is told at the Service, as kube-proxy tells it. */
+/** When another program uses a health check node port, an event at the Service reports it, as kube-proxy does. */
 export async function healthPortTaken(stage: ApiServerStage): Promise<string> {
   const { turnoutNode, kubeProxyNode } = stage;
   const spec = {

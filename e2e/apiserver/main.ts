@@ -24,9 +24,9 @@ async function main(): Promise<boolean> {
   };
   try {
     await execute("the event of the start is kube-proxy's", () => starting(stage));
-    await execute("another program that changes rules is told at the Node", () => rulesChanged(stage));
-    await execute("a health check node port that somebody has is told at the Service", () => healthPortTaken(stage));
-    await execute("a server that can't listen is told at the Node before the process ends", () => hardFail(stage));
+    await execute("another program that changes rules is reported at the Node", () => rulesChanged(stage));
+    await execute("a health check node port that is in use is reported at the Service", () => healthPortTaken(stage));
+    await execute("a server that can't listen is reported at the Node before the process ends", () => hardFail(stage));
     await execute("without the right to write events there is one line", () => forbidden(stage));
     const following = await Following.start(stage);
     await execute("200 Services are made", () => following.create());

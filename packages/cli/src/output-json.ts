@@ -1,4 +1,4 @@
-/** Field names of `-o json` and what they were called until 0.x: for one release both are printed and read. */
+/** Fields of `-o json` by their names, and what each was called in the release before. For one release both are printed and read. */
 const FORMER_NAMES: Readonly<Record<string, string>> = {
   fix: "mend",
   appliedSinceMs: "inForceSinceMs",

@@ -73,6 +73,16 @@ describe("describeBackend", () => {
       await expect(runTest(tests, beginning)).resolves.toBeUndefined();
   });
 
+  it("hands on the report on the scenarios, and fails with what that throws", async () => {
+    const reported: string[] = [];
+    const onReport: DescribeOptions["onReport"] = ({ backend, cells }) => {
+      reported.push(backend);
+      if (cells.length > 0) throw new Error("the page says otherwise");
+    };
+    await expect(runTest(testsOf(referenceBackend, { onReport }), "does in every scenario")).rejects.toThrow("the page says otherwise");
+    expect(reported).toEqual([referenceBackend.name]);
+  });
+
   it("fails with what was found", async () => {
     await expect(runTest(testsOf(forgetful), "does in every scenario")).rejects.toThrow(/^affinity IPv[46] in .*: expected .*, got /m);
   });

@@ -44,7 +44,7 @@ export interface NftNat {
 /** One statement of a rule. */
 export type NftRuleStatement =
   | NftVerdict
-  /** `in`: any of the bits, as nft takes an unsaid operator for. */
+  /** `in`: any of the bits: what nft assumes without an operator. */
   | { readonly match: { readonly op: string; readonly left: NftExpression; readonly right: NftExpression } }
   | { readonly vmap: { readonly key: NftExpression; readonly data: NftExpression } }
   | { readonly mangle: { readonly key: NftExpression; readonly value: NftExpression } }

@@ -168,7 +168,7 @@ function vmapOf({ key, data }: Json, sets: NamedSets): (packet: PartlyKnown) => 
     const value = valueOf(key, packet, sets);
     const map = setOf(data, sets);
     if (value === MISSING) return { does: "next" };
-    // Random numbers, for instance: any of the elements may be met. Of a map that was not listed nobody knows which.
+    // Random numbers, for instance: any of the elements may be met. Which of a map that was not listed is unknown.
     if (value === undefined || map === undefined) return (map?.all() ?? []).flatMap((verdict) => verdictOf(verdict) ?? []);
     const found = map.find(value);
     return found === undefined ? { does: "next" } : verdictOf(found.data);
