@@ -12,7 +12,7 @@ const HOME = "/usr/lib/turnout/node_modules";
 const MAIN = `${HOME}/@turnout/cli/dist/command/main.js`;
 
 /** What the bundle loads from beside itself (docs/adr/0046-the-command-is-bundled.md), and what that loads. gRPC's own loader of .proto files is never asked. */
-const OUTSIDE = ["@grpc/grpc-js", "@js-sdsl/ordered-map", "koffi", "netlink", "node-gyp-build"];
+const OUTSIDE = ["@grpc/grpc-js", "@js-sdsl/ordered-map", "koffi"];
 
 /** What of our packages is read at run time, besides the bundle: their places, a page, programs of BPF. */
 const OURS = ["*/package.json", "cli/dist/command/*.js", "client/web/*", "backend-ebpf/dist/programs/*.bpf.o"];

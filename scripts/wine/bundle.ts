@@ -1,14 +1,14 @@
 import { rolldown } from "rolldown";
 
 /**
- * Bundle programs, by their names, and all that they import into a folder, `name.mjs` each. Packages with a compiled part stay outside, as they find it beside
- * themselves: koffi, and netlink, which has none for Windows.
+ * Bundle programs, by their names, and all that they import into a folder, `name.mjs` each. koffi has a compiled part, which it finds beside
+ * itself: it stays outside.
  */
 export async function bundleInto(folder: string, programs: Readonly<Record<string, string>>, hasSourceMaps: boolean): Promise<void> {
   const bundle = await rolldown({
     input: programs,
     platform: "node",
-    external: ["koffi", "netlink"],
+    external: ["koffi"],
     resolve: { conditionNames: ["@turnout/source", "import", "node"] },
     logLevel: "silent",
   });

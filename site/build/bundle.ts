@@ -52,7 +52,7 @@ function withoutHost(root: string): Plugin {
     async resolveId(id, importer, options) {
       const known = IN_BROWSER[id];
       if (known !== undefined) return standIn(known);
-      if (id.startsWith("node:") || id === "koffi" || id === "netlink") return { id, external: true };
+      if (id.startsWith("node:") || id === "koffi") return { id, external: true };
       const found = await this.resolve(id, importer, { ...options, skipSelf: true });
       if (found !== null && WORLDS.has(relative(join(root, "packages"), found.id))) return standIn("no-world.ts");
       return found;

@@ -1,5 +1,5 @@
 import { errno, kernelError } from "../netlink/errno.ts";
-import { readSocketOption } from "../netlink/socket-option.ts";
+import { readSocketOption } from "../netlink/socket.ts";
 import { mixed, partOfChecksum, PARTS } from "./model/parts.ts";
 
 // @source linux/ip_vs.h IP_VS_SO_GET_INFO, IP_VS_SO_GET_SERVICES

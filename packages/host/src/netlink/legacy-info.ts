@@ -1,6 +1,6 @@
 import type { IPFamily } from "@turnout/core";
 import { errno, kernelError } from "./errno.ts";
-import { readSocketOption } from "./socket-option.ts";
+import { readSocketOption } from "./socket.ts";
 
 /** The same number for IPv6. @source linux/netfilter_ipv4/ip_tables.h IPT_SO_GET_INFO */
 const GET_INFO = 64;

@@ -5,7 +5,6 @@ import { createCounter, deleteCounter, readCounter } from "./conntrack/accountin
 import { NetlinkChannel } from "./channel.ts";
 import { listDevices, listRoutes } from "./devices.ts";
 import type { Device, DeviceRoute } from "./devices.ts";
-import { DumpChannel } from "./dump-channel.ts";
 import { deleteMatchingFlows } from "./conntrack/flow-deletion.ts";
 import { listFlows } from "./conntrack/flow-list.ts";
 import type { Flow, FlowQuestion } from "./conntrack/flow-list.ts";
@@ -82,7 +81,7 @@ const IFA_TARGET_NETNSID = 10;
  *
  * Edges: undefined where the kernel doesn't tell: it is older than 4.20, the number is nobody's, or this process has no rights there.
  */
-async function listAddressesIn(open: () => DumpChannel, namespace: number, family: IPFamily): Promise<readonly string[] | undefined> {
+async function listAddressesIn(open: () => NetlinkChannel, namespace: number, family: IPFamily): Promise<readonly string[] | undefined> {
   const channel = open();
   try {
     const request = Buffer.concat([addressRequest(family), attribute(IFA_TARGET_NETNSID, host32(namespace))]);
@@ -190,7 +189,7 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
   const written = (): WriteChannel => (writing ??= new WriteChannel(NETLINK.netfilter));
   return {
     addresses: (family: IPFamily): Promise<readonly HostAddress[]> => listAddresses(route, family),
-    addressesIn: (namespace, family) => listAddressesIn(() => new DumpChannel(NETLINK.route), namespace, family),
+    addressesIn: (namespace, family) => listAddressesIn(() => new NetlinkChannel(NETLINK.route), namespace, family),
     devices: () => listDevices(route),
     routes: (family: IPFamily) => listRoutes(route, family),
     flowsOfClient: (family: IPFamily, question: FlowQuestion) => listFlows(conntrack, family, question),
@@ -202,7 +201,7 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
     counterPackets: (name) => readCounter(nft, name),
     createCounter: (name) => createCounter(nft, name),
     deleteCounter: (name) => deleteCounter(nft, name),
-    nftChains: () => listChains(() => new DumpChannel(NETLINK.netfilter)),
+    nftChains: () => listChains(() => new NetlinkChannel(NETLINK.netfilter)),
     nftTables: () => listNftTables(nft),
     legacyTables,
     legacyTableInfo,
@@ -210,7 +209,7 @@ export function createNetlink({ clock }: { readonly clock: Clock }): Netlink {
     nftGeneration: (): Promise<number> => readGeneration(nft),
     hasNftTable: (family, table) => hasTable(nft, family, table),
     nftParts: (family, table, question) => readNftParts(nft, family, table, question),
-    nftTable: (family, table, open) => readNftTable(() => new DumpChannel(NETLINK.netfilter), family, table, open),
+    nftTable: (family, table, open) => readNftTable(() => new NetlinkChannel(NETLINK.netfilter), family, table, open),
     prepareNftWrite: (statements) => prepareNftWrite(written, statements),
     deleteNftTable: (family, table) => deleteNftTable(written, family, table),
     watchNft: (signal: AbortSignal) => watchNft(clock, signal, written().port),

@@ -1,8 +1,6 @@
-import { EventEmitter } from "node:events";
 import type { FuzzTarget } from "@turnout/house/fuzz";
 import type { IPFamily } from "@turnout/core";
 import { TestClock } from "@turnout/core/testing";
-import type { RawNetlinkSocket } from "netlink";
 import { parseMounts } from "../bpf/mounts.ts";
 import { parseSocket, remoteKey } from "../bpf/sockets/socket-diag.ts";
 import { complaintOf } from "../bpf/verifier-log.ts";
@@ -39,33 +37,12 @@ const SET_TYPES: readonly NftSetType[] = [
   { key: [8, 8], data: undefined },
 ];
 
-/** A kernel that answers every request with the same datagram, and then says that this was all. */
-class AnsweringSocket extends EventEmitter {
-  readonly #answer: Buffer;
-
-  constructor(answer: Buffer) {
-    super();
-    this.#answer = answer;
-  }
-
-  send(request: Buffer): void {
-    const done = encodeMessage(NLMSG.done, 0, request.readUInt32LE(8), Buffer.alloc(4));
-    for (const datagram of [this.#answer, done]) this.emit("message", datagram, { port: 0 });
-  }
-
-  ref(): void {}
-  unref(): void {}
-  close(): void {}
-}
-
-/** Have a channel read the answer to its first request (its number is 1), as a dump does. */
+/** Have a channel read the answer to its first request (its number is 1), as a dump does: one datagram, and then that this was all. */
 async function answered(input: Buffer, read: (payload: Buffer, type: number) => void): Promise<void> {
-  const channel = new NetlinkChannel(0, () => new AnsweringSocket(input) as unknown as RawNetlinkSocket);
-  try {
-    await channel.dump(1, Buffer.alloc(0), (type, payload) => read(payload, type));
-  } finally {
-    channel.close();
-  }
+  const answers = [input, encodeMessage(NLMSG.done, 0, 1, Buffer.alloc(4))];
+  const receive = (): Buffer => answers.shift() ?? Buffer.alloc(0);
+  const socket = { send: () => undefined, receiveNow: receive, receive: async () => receive(), close: () => undefined };
+  await new NetlinkChannel(0, () => socket).dump(1, Buffer.alloc(0), (type, payload) => read(payload, type));
 }
 
 function inBothFamilies(read: (payload: Buffer, family: IPFamily) => void): FuzzTarget["run"] {

@@ -1,5 +1,5 @@
 import { inNetworkNamespace } from "../bpf/sockets/namespace.ts";
-import { DumpChannel } from "../netlink/dump-channel.ts";
+import { NetlinkChannel, openSocket } from "../netlink/channel.ts";
 import type { Netlink } from "../netlink/netlink.ts";
 import { readNftTable } from "../netlink/nft/nft-table.ts";
 import { deleteNftTable, prepareNftWrite } from "../netlink/nft/nft-write.ts";
@@ -14,9 +14,10 @@ import { WriteChannel } from "../netlink/write-channel.ts";
 export function nftTableIn(namespace: string): Pick<Netlink, "nftTable" | "prepareNftWrite" | "deleteNftTable"> {
   const inside = <T>(open: () => T): T => inNetworkNamespace(namespace, open);
   let writing: WriteChannel | undefined;
+  const reading = (): NetlinkChannel => new NetlinkChannel(NETLINK.netfilter, (protocol) => inside(() => openSocket(protocol)));
   const written = (): WriteChannel => (writing ??= inside(() => new WriteChannel(NETLINK.netfilter)));
   return {
-    nftTable: (family, table, open) => readNftTable(() => inside(() => new DumpChannel(NETLINK.netfilter)), family, table, open),
+    nftTable: (family, table, open) => readNftTable(reading, family, table, open),
     prepareNftWrite: (statements) => prepareNftWrite(written, statements),
     deleteNftTable: (family, table) => deleteNftTable(written, family, table),
   };

@@ -2,6 +2,7 @@ import { closeSync, openSync } from "node:fs";
 import { invariant, ProxyError } from "@turnout/core";
 import { errno, kernelError } from "../../netlink/errno.ts";
 import { loadLibc } from "../../netlink/libc.ts";
+import { readSocketOption, SOL } from "../../netlink/socket.ts";
 import { fileError } from "../errors.ts";
 import { NEWER } from "../features.ts";
 
@@ -9,16 +10,7 @@ import { NEWER } from "../features.ts";
 const NETWORK = 0x4000_0000;
 
 /** @source asm-generic/socket.h SO_NETNS_COOKIE, since Linux 5.14 */
-const SOCKET_LEVEL = 1;
 const NAMESPACE_COOKIE = 71;
-
-/** A socket of UDP over IPv4 that is closed by exec. @source bits/socket.h */
-const UDP_SOCKET = [2, 0x8_0002, 0] as const;
-
-interface Entry {
-  readonly setns: (fd: number, kind: number) => number;
-  readonly errno: () => number;
-}
 
 /**
  * Call `run` with this thread in another network namespace, and come back; what is opened in `run` stays in that one.
@@ -28,16 +20,17 @@ interface Entry {
  * @throws {Error} when there is no way back: the process can't go on then.
  */
 export function inNetworkNamespace<T>(path: string, run: () => T): T {
-  const entry = loadEntry();
+  const { koffi, libc } = loadLibc();
+  const setns = libc.func("int setns(int fd, int kind)") as (fd: number, kind: number) => number;
   const there = openNamespace(path);
   try {
     const home = openNamespace("/proc/thread-self/ns/net");
     try {
-      if (entry.setns(there, NETWORK) !== 0) throw refusal(entry.errno(), path);
+      if (setns(there, NETWORK) !== 0) throw refusal(koffi.errno(), path);
       try {
         return run();
       } finally {
-        invariant(entry.setns(home, NETWORK) === 0, "a thread can go back to the network namespace it came from");
+        invariant(setns(home, NETWORK) === 0, "a thread can go back to the network namespace it came from");
       }
     } finally {
       closeSync(home);
@@ -54,19 +47,10 @@ export function inNetworkNamespace<T>(path: string, run: () => T): T {
  * @throws {ProxyError} `host_unsupported` before Linux 5.14, `permission_denied`, `tool_failed`.
  */
 export function networkNamespaceCookie(): bigint {
-  const { koffi, libc } = loadLibc();
-  const fd = (libc.func("int socket(int family, int type, int protocol)") as (...args: readonly number[]) => number)(...UDP_SOCKET);
-  if (fd < 0) throw kernelError(koffi.errno(), "a socket can't be opened");
-  try {
-    const cookie = Buffer.alloc(8);
-    const ask = libc.func("int getsockopt(int fd, int level, int name, void *value, _Inout_ uint32_t *length)") as (
-      ...args: readonly unknown[]
-    ) => number;
-    if (ask(fd, SOCKET_LEVEL, NAMESPACE_COOKIE, cookie, Uint32Array.of(cookie.length)) !== 0) throw cookieRefusal(koffi.errno());
-    return cookie.readBigUInt64LE();
-  } finally {
-    closeSync(fd);
-  }
+  const cookie = Buffer.alloc(8);
+  const error = readSocketOption("IPv4", NAMESPACE_COOKIE, cookie, SOL.socket);
+  if (error !== 0) throw cookieRefusal(error);
+  return cookie.readBigUInt64LE();
 }
 
 /** Before Linux 5.14 the option is unknown. */
@@ -90,9 +74,4 @@ function openNamespace(path: string): number {
   } catch (error) {
     throw fileError(error, "a network namespace can't be opened", path);
   }
-}
-
-function loadEntry(): Entry {
-  const { koffi, libc } = loadLibc();
-  return { setns: libc.func("int setns(int fd, int kind)"), errno: () => koffi.errno() };
 }

@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core";
-import { NetlinkChannel } from "../../netlink/channel.ts";
+import { NetlinkChannel, openSocket } from "../../netlink/channel.ts";
 import { errno, errnoName, kernelError } from "../../netlink/errno.ts";
-import { NETLINK, openSocket } from "../../netlink/socket.ts";
+import { NETLINK } from "../../netlink/socket.ts";
 import { inNetworkNamespace } from "./namespace.ts";
 import { endKeys, listRequest, parseSocket, remoteKey, SOCK_DIAG, SOCKET_FAMILIES } from "./socket-diag.ts";
 import type { ConnectedSocket, SocketProtocol } from "./socket-diag.ts";

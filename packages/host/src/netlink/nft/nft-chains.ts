@@ -1,4 +1,4 @@
-import type { DumpChannel } from "../dump-channel.ts";
+import type { NetlinkChannel } from "../channel.ts";
 import { errno } from "../errno.ts";
 import { consistentDump } from "../host-addresses.ts";
 import { findAttribute, zeroTerminated } from "../message.ts";
@@ -69,11 +69,11 @@ export function hookText(base: NftHook | undefined): string | undefined {
  * List all chains of nf_tables without their rules: 40,000 of them in a fraction of the time that nft takes.
  *
  * Shape: over a channel of its own, because the kernel walks all chains from the beginning for each piece of the answer, and pieces of a
- * {@link DumpChannel} are as long as there are.
+ * {@link NetlinkChannel} are as long as there are.
  * Edges: empty where the kernel has no nf_tables.
  * @throws {ProxyError} what the channel throws, and the kernel's refusal.
  */
-export async function listChains(openChannel: () => DumpChannel): Promise<readonly NftChain[]> {
+export async function listChains(openChannel: () => NetlinkChannel): Promise<readonly NftChain[]> {
   const channel = openChannel();
   try {
     return await consistentDump(channel, GETCHAIN, Buffer.alloc(NFGENMSG_LENGTH), "chains", parseChain, [errno("EINVAL"), errno("ENOENT")]);

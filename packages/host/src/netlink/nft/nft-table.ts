@@ -1,5 +1,4 @@
 import type { NetlinkChannel } from "../channel.ts";
-import type { DumpChannel } from "../dump-channel.ts";
 import { errno, kernelError } from "../errno.ts";
 import { attribute, findAttribute, zeroEnded, zeroTerminated } from "../message.ts";
 import { hookText, parseChain } from "./nft-chains.ts";
@@ -68,7 +67,7 @@ export async function hasTable(channel: Pick<NetlinkChannel, "request">, family:
  * @throws {ProxyError} `permission_denied`, `host_unsupported`, `tool_failed`.
  */
 export async function readNftTable<T extends NftTableSink>(
-  openChannel: () => Pick<DumpChannel, "request" | "dump" | "close">,
+  openChannel: () => Pick<NetlinkChannel, "request" | "dump" | "close">,
   family: "ip" | "ip6",
   table: string,
   open: () => T,
