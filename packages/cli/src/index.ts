@@ -4,6 +4,6 @@
  * @packageDocumentation
  */
 export type { Environment } from "./environment.ts";
-export { createProgram, errorText, runProgram } from "./program.ts";
+export { createProgram, runProgram } from "./program.ts";
 export { chooseBackend, KNOWN_BACKENDS, loadBackend } from "./registry.ts";
 export type { BackendChoice, KnownBackend } from "./registry.ts";

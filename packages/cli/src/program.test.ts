@@ -3,7 +3,6 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ProxyError } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { errorText } from "./program.ts";
 import { CART, ToyEnvironment, TOY_BACKEND } from "./test-support/toy-environment.ts";
 
 const KUBE_PROXY_CONFIG = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
@@ -56,18 +55,6 @@ interface ChangeLine {
   readonly set: readonly { readonly key: string }[];
   readonly delete: readonly string[];
 }
-
-describe("errorText", () => {
-  const error = new ProxyError("timed_out", "late", { object: "x", cause: new Error("inner") });
-  test("one line without -v, cause and stack with it", () => {
-    expect(errorText(error, false)).toBe("turnout: [timed_out] late: x\n");
-    expect(errorText(error, true)).toMatch(/^turnout: \[timed_out\] late: x\n.*at .*caused by: Error: inner\n/s);
-  });
-
-  test("a defect shows its stack always", () => {
-    expect(errorText(new TypeError("oops"), false)).toMatch(/^turnout: TypeError: oops\n\s+at /);
-  });
-});
 
 describe("the addresses that Services may have", () => {
   test("are limited where Services are read, and the Service that asks for more is named", async () => {

@@ -7,4 +7,3 @@ export { fillStore } from "./node-state/fill-store.ts";
 export type { FillOptions, SourceEnvironment } from "./node-state/fill-store.ts";
 export { NodeStateSource } from "./node-state/node-state-source.ts";
 export type { NodeStateOptions } from "./node-state/node-state-source.ts";
-export { refuseAllowOptions } from "./node-state/refuse-limits.ts";

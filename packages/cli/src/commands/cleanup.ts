@@ -1,8 +1,17 @@
-import { cleanBackend, optionsFromFlags, type CleanupScope, type TypedOption } from "@turnout/client/daemon";
+import {
+  cleanBackend,
+  optionsFromFlags,
+  type CleanupScope,
+  type TypedOption,
+  addLogOptions,
+  quietLogFor,
+  typedOptions,
+  type CommonOptions,
+} from "@turnout/client/daemon";
 import { ProxyError, type IPFamily, type Log, type World } from "@turnout/core";
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
-import { addBackendOptions, addLogOptions, quietLogFor, typedOptions, type CommonOptions } from "../options.ts";
+import { addBackendOptions } from "../options.ts";
 import { EXAMPLE_BACKEND, loadBackend, namesOn } from "../registry.ts";
 
 interface CleanupOptions extends CommonOptions {

@@ -1,3 +1,4 @@
+import { quietLogFor, type CommonOptions } from "@turnout/client/daemon";
 import { FAMILIES, probeModule, ProxyError, withWorldOf } from "@turnout/core";
 import { probeHost } from "@turnout/host";
 import { runDemoOf, type DemoRun } from "../demo/demo.ts";
@@ -10,7 +11,6 @@ import { painter, reportText, wantsColors } from "../demo/report-text.ts";
 import { reportOf } from "../demo/report.ts";
 import type { Stage } from "../demo/stage.ts";
 import type { Environment } from "../environment.ts";
-import { quietLogFor, type CommonOptions } from "../options.ts";
 import { chooseBackend, KNOWN_BACKENDS, ROOTLESS_BACKEND } from "../registry.ts";
 
 /** The flags of `turnout demo`. */

@@ -1,6 +1,6 @@
+import { addLogOptions } from "@turnout/client/daemon";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
-import { addLogOptions } from "../options.ts";
 import { BACKEND_HELP, ROOTLESS_BACKEND } from "../registry.ts";
 import type { DemoCommandOptions } from "./demo-run.ts";
 

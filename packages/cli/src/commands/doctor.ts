@@ -1,7 +1,7 @@
+import { addLogOptions, collect, OPTION_HELP } from "@turnout/client/daemon";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { outputJson } from "../output-json.ts";
-import { addLogOptions, collect, OPTION_HELP } from "../options.ts";
 import { addAddress } from "../running-proxy.ts";
 import { BACKEND_HELP, EXAMPLE_BACKEND } from "../registry.ts";
 import type { DoctorOptions } from "./doctor/doctor-run.ts";

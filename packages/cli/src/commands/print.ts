@@ -1,21 +1,21 @@
-import { runConfig, withTimeout } from "@turnout/client/daemon";
+import {
+  runConfig,
+  withTimeout,
+  addConfigFlags,
+  addLogOptions,
+  addTimeout,
+  apiTls,
+  configFor,
+  quietLogFor,
+  timeoutMs,
+  type CommonOptions,
+} from "@turnout/client/daemon";
 import { applyChangeSet, type ChangeSet, type IPFamily, type ServicePort } from "@turnout/core";
 import { Option, type Command } from "commander";
 import { stringify } from "yaml";
 import type { Environment } from "../environment.ts";
 import { NodeStateSource } from "@turnout/server/node-state";
-import {
-  addConfigFlags,
-  addLogOptions,
-  addSourceOptions,
-  addTimeout,
-  apiTls,
-  configFor,
-  familiesOf,
-  quietLogFor,
-  timeoutMs,
-  type CommonOptions,
-} from "../options.ts";
+import { addSourceOptions, familiesOf } from "../options.ts";
 import type { PrintedState } from "../state-table.ts";
 import { DEFAULT_MODE } from "../registry.ts";
 

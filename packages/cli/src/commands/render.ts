@@ -1,21 +1,20 @@
-import { runConfig, withTimeout } from "@turnout/client/daemon";
+import {
+  runConfig,
+  withTimeout,
+  addConfigFlags,
+  addLogOptions,
+  addTimeout,
+  apiTls,
+  configFor,
+  quietLogFor,
+  timeoutMs,
+  type CommonOptions,
+} from "@turnout/client/daemon";
 import { abilitiesOf, renderFamily, renderingText, withWorldOf, type Rendering } from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { NodeStateSource } from "@turnout/server/node-state";
-import {
-  addBackendOptions,
-  addConfigFlags,
-  addLogOptions,
-  addSourceOptions,
-  addTimeout,
-  apiTls,
-  configFor,
-  familiesOf,
-  quietLogFor,
-  timeoutMs,
-  type CommonOptions,
-} from "../options.ts";
+import { addBackendOptions, addSourceOptions, familiesOf } from "../options.ts";
 import { chooseBackend, EXAMPLE_BACKEND } from "../registry.ts";
 
 interface RenderOptions extends CommonOptions {

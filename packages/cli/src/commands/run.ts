@@ -1,34 +1,23 @@
 import {
-  configFileText,
-  initializeHost,
+  addProxyOptions,
+  apiTls,
   isFeatureOn,
-  Metrics,
-  run,
   runConfig,
-  withTimeout,
-  writeConfigFile,
-  type LoadedConfig,
+  runProxy,
+  switchOf,
+  type OpenSource,
+  type ProxyOptions,
   type RunConfig,
   type RunOptions,
-  switchOf,
+  type SourceParts,
+  type LoadedConfig,
 } from "@turnout/client/daemon";
-import { ProxyError, type BackendModule, type Log, type World } from "@turnout/core";
+import type { BackendModule, World } from "@turnout/core";
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { NodeStateSource } from "@turnout/server/node-state";
 import { cleanUpHost } from "./cleanup.ts";
-import {
-  addBackendOptions,
-  addConfigFlags,
-  addSourceOptions,
-  addTimeout,
-  addVerbose,
-  apiTls,
-  configFor,
-  logFor,
-  timeoutMs,
-  type CommonOptions,
-} from "../options.ts";
+import { addBackendOptions, addSourceOptions } from "../options.ts";
 import { whyHelp } from "../why/running-help.ts";
 import {
   CHOICE_HINT,
@@ -40,18 +29,9 @@ import {
   otherBackends,
 } from "../registry.ts";
 
-interface RunCommandOptions extends CommonOptions {
+interface RunCommandOptions extends ProxyOptions {
   readonly source: string;
   readonly backend: string;
-  readonly once?: true;
-  readonly dryRun?: true;
-  readonly keepOtherRules?: true;
-  readonly allowEmpty?: true;
-  readonly initOnly?: string | true;
-  readonly keepCapabilities?: true;
-  readonly cleanup?: string | true;
-  readonly writeConfigTo?: string;
-  readonly version?: string | true;
 }
 
 const EXAMPLES = `
@@ -72,131 +52,62 @@ export function addRun(program: Command, env: Environment): void {
   const command = program.command("run").description("program this node's services and keep them in step");
   addSourceOptions(command);
   addBackendOptions(command, "auto");
-  command
-    .option("--once", "sync one time, leave the rules in place and exit")
-    .option("--dry-run", "print what would be done, and do nothing")
-    .option("--keep-other-rules", "leave in force what another backend or kube-proxy left, instead of removing it once ours is")
-    .option("--allow-empty", "accept a source without any Service: remove the rules that are in force at the start");
-  command
-    .option("--init-only [true|false]", "set the kernel parameters that take full rights, and exit; later starts need less")
-    .option("--keep-capabilities", "don't give up the Linux capabilities that the backend does not need")
-    .option("--cleanup [true|false]", "remove the rules of Turnout and of all modes of kube-proxy, and exit")
-    .option("--write-config-to <file>", "write flags and configuration with all defaults as a configuration file, and exit")
-    .option("--version [raw]", "print the version, and exit");
-  addTimeout(command, "with --once: give up after this long");
-  addVerbose(command);
-  addConfigFlags(command, "all");
+  command.option("--version [raw]", "print the version, and exit");
+  addProxyOptions(command, "remove the rules of Turnout and of all modes of kube-proxy, and exit");
   command.addHelpText("after", EXAMPLES);
   command.action(async (options: RunCommandOptions) => {
-    await runProxy(command, options, env);
+    await runProxy(command, options, env, {
+      name: "turnout",
+      source: options.source,
+      declared: () => declaredOptions(options.backend, env.workingDirectory),
+      cleanUp: (_loaded, world) => cleanUpHost(world, env),
+      choose: (loaded, world) => configuredBackend(loaded, options, env, world),
+      open: (parts) => Promise.resolve(openState(options, env, parts)),
+      leftovers: (module, isKept) => leftoversFor(module, isKept, env.platform),
+    });
   });
 }
 
-async function runProxy(command: Command, options: RunCommandOptions, env: Environment): Promise<void> {
-  if (options.version !== undefined && options.version !== "false") {
-    env.out(options.version === "raw" ? `${JSON.stringify({ version: env.version, platform: env.platform })}\n` : `${env.version}\n`);
-    return;
-  }
-  const loaded = await configFor(command, options, env);
-  if (options.writeConfigTo) {
-    const text = configFileText(loaded, await declaredOptions(options.backend, env.workingDirectory));
-    await writeConfigFile(options.writeConfigTo, text, env.writeFile);
-    return;
-  }
-  if (switchOf("--cleanup", options.cleanup)) {
-    configFileText(loaded); // kube-proxy checks its configuration first, too
-    await cleanUpHost(env.createWorld(logFor(options, env, loaded.logging)), env);
-    return;
-  }
-  const log = logFor(options, env, loaded.logging);
-  const world = env.createWorld(log);
-  const isDaemon = options.once !== true;
-  let residence: BackendModule["residence"] = "kernel";
-  try {
-    residence = await runInWorld(loaded, options, env, log, world);
-  } catch (error) {
-    // Stopped while a backend was still being chosen: a daemon that was stopped is done, a one-time sync is not.
-    if (!isDaemon || !env.signal.aborted || !ProxyError.is(error, "canceled")) throw error;
-  }
-  if (!switchOf("--init-only", options.initOnly)) log.info(lastWords(isDaemon, options.dryRun === true, residence));
-}
-
-async function runInWorld(
-  loaded: LoadedConfig,
+function openState(
   options: RunCommandOptions,
   env: Environment,
-  log: Log,
-  world: World,
-): Promise<BackendModule["residence"]> {
-  const isDry = options.dryRun === true;
-  const { module, config } = await configuredBackend(loaded, options, env, world);
-  const { signal } = env;
-  for (const warning of config.warnings) log.warn(warning);
-  if (switchOf("--init-only", options.initOnly)) {
-    await initializeHost(module, { config, world, files: env.host?.files, signal });
-    return module.residence;
-  }
-  log.info("turnout starts", { version: env.version, backend: module.name, source: options.source, node: config.nodeName });
-  const metrics = new Metrics({ clock: world.clock, version: env.version, features: () => config.features });
+  { module, config, world, metrics, isOnce, isDry }: SourceParts,
+): OpenSource {
+  const { source } = options;
+  const { clock, log } = world;
   const state = new NodeStateSource({
-    source: options.source,
+    source,
     tls: apiTls(options),
     config,
     env,
-    clock: world.clock,
+    clock,
     log,
-    isDaemon: options.once !== true,
+    isDaemon: !isOnce,
     awaitsNode: true,
     countIssue: (object) => metrics.objectIssue(object),
     onObject: (kind) => metrics.objectChanged(kind),
     onHealth: (part, problem) => metrics.sourceHealth(part, problem),
     onHeard: metrics.heard,
     requestMetrics: metrics.restClient,
-    reportsEvents: options.once !== true && !isDry,
+    reportsEvents: !isOnce && !isDry,
     onSynced: () => {
       if (!state.hasNode) log.warn(NO_NODE, { node: config.nodeName, hint: NO_NODE_HINT });
     },
   });
-  const body = async (stop: AbortSignal): Promise<void> => {
-    // Files need not describe the node: a plain host has no Node object.
-    if (options.source === "kube") await state.nodeKnown(stop);
-    if (stop.aborted) return;
-    await run(module, {
-      config,
-      feed: (family) => state.feed(family),
-      world,
-      signal: stop,
-      eligibility: () => state.eligibility,
-      metrics,
-      source: options.source,
-      why: whyHelp({ source: options.source, state, backend: module.name, config, env, world }),
-      once: options.once === true,
-      allowsEmpty: options.allowEmpty === true,
-      report: state.report,
-      onEvent: (event) => state.notify(event),
-      host: hostFor(options, config, env),
-      ...(await leftoversFor(module, options, env.platform)),
-      readFile: (path) => readAgain(path, env),
-      ...(isDry ? { dryRun: (text: string) => env.out(`${text.trimEnd()}\n`) } : {}),
-    });
+  return {
+    feed: (family) => state.feed(family),
+    eligibility: () => state.eligibility,
+    report: state.report,
+    onEvent: (event) => state.notify(event),
+    why: whyHelp({ source, state, backend: module.name, config, env, world }),
+    hint: () => (state.lacksNode ? `it has no Node object of node ${config.nodeName}: check --node-name` : undefined),
+    during: (body, signal) =>
+      state.during(async (stop) => {
+        // Files need not describe the node: a plain host has no Node object.
+        if (source === "kube") await state.nodeKnown(stop);
+        if (!stop.aborted) await body(stop);
+      }, signal),
   };
-  const whole = (stop: AbortSignal): Promise<void> => state.during(body, stop);
-  const hint = (): string | undefined =>
-    state.lacksNode ? `it has no Node object of node ${config.nodeName}: check --node-name` : undefined;
-  if (options.once === true) await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, signal, whole, hint);
-  else await whole(signal);
-  metrics.close();
-  return module.residence;
-}
-
-/** What this process opens again: its configuration, credentials, and the way to a node-state server. */
-function hostFor(options: RunCommandOptions, { kubeconfig }: RunConfig, { host }: Environment): RunOptions["host"] {
-  if (host === undefined) return undefined;
-  const { files, rights, memory } = host;
-  const [, source] = /^(?:api:unix:(?:\/\/)?|file:)(.*)$/s.exec(options.source) ?? [];
-  const { ca, cert, key } = apiTls(options) ?? {};
-  const paths = [options.config, kubeconfig, source, ca, cert, key].filter((path) => path !== undefined);
-  return { files, paths, memory, ...(rights === undefined || options.keepCapabilities === true ? {} : { rights }) };
 }
 
 /** Choose the backend, and say why where nobody asked for it; what it finds in force decides some of its options. */
@@ -206,7 +117,7 @@ async function configuredBackend(
   { workingDirectory, platform, signal }: Environment,
   world: World,
 ): Promise<{ readonly module: BackendModule; readonly config: RunConfig }> {
-  const host = dryRun === true ? "wanted" : "needed";
+  const host = switchOf("--dry-run", dryRun) ? "wanted" : "needed";
   const takesOver = isFeatureOn("TurnoutTakeOver", loaded);
   const place = { world, platform, workingDirectory, signal };
   const { module, because, options } = await chooseBackend({ ...place, spec, mode: loaded.mode, host, takesOver });
@@ -215,25 +126,7 @@ async function configuredBackend(
 }
 
 /** A backend that doesn't come with turnout may do anything or nothing: it takes nobody's place. */
-async function leftoversFor(
-  module: BackendModule,
-  { keepOtherRules }: RunCommandOptions,
-  platform: string,
-): Promise<Pick<RunOptions, "leftovers">> {
+async function leftoversFor(module: BackendModule, isKept: boolean, platform: string): Promise<Pick<RunOptions, "leftovers">> {
   if (!(await isKnownBackend(module))) return {};
-  return { leftovers: { others: () => otherBackends(module.name, platform), isKept: keepOtherRules === true, rights: LEFTOVER_RIGHTS } };
-}
-
-function lastWords(isDaemon: boolean, isDry: boolean, residence: BackendModule["residence"]): string {
-  if (residence === "process" && !isDry) return "stopped, nothing is answered any more";
-  if (isDry) return isDaemon ? "stopped, nothing was applied" : "done, nothing was applied";
-  return isDaemon ? "stopped, rules stay in force" : "done, rules stay in place";
-}
-
-async function readAgain(path: string, env: Environment): Promise<string | undefined> {
-  // A file that is being replaced is missing for a moment; its next version is what counts.
-  return await env.readFile(path).then(
-    (text) => text,
-    () => undefined,
-  );
+  return { leftovers: { others: () => otherBackends(module.name, platform), isKept, rights: LEFTOVER_RIGHTS } };
 }

@@ -1,5 +1,16 @@
 import { DEFAULT_TARGET, IssueLog, parseApiTarget, tlsFiles, type TlsFiles } from "@turnout/client";
-import { issueEvents, runConfig } from "@turnout/client/daemon";
+import {
+  issueEvents,
+  refuseAllowOptions,
+  runConfig,
+  addApiOptions,
+  addLogOptions,
+  apiTls,
+  collect,
+  configFor,
+  logFor,
+  type CommonOptions,
+} from "@turnout/client/daemon";
 import { isDNSName, ProxyError, Store, type Issue, type Log, type ObjectKind, type World } from "@turnout/core";
 import { EventQueue, parseSourceSpec, type SourceSpec } from "@turnout/server";
 import type { NodeStateProvider, NodeStateServer, ServerStats, UnixListenerOptions } from "@turnout/server/serve";
@@ -9,8 +20,8 @@ import type { NodeStateCondition } from "../node-state-health.ts";
 import { NodeStateMetrics } from "../node-state-metrics.ts";
 import { nodeStateAddresses, NODE_STATE_PORTS, serveNodeStatePorts } from "../node-state-ports.ts";
 import { nodeStateStatus, type NodeStateStatus } from "../node-state-status.ts";
-import { fillStore, refuseAllowOptions } from "@turnout/server/node-state";
-import { addAllowOptions, addApiOptions, addLogOptions, apiTls, collect, configFor, logFor, type CommonOptions } from "../options.ts";
+import { fillStore } from "@turnout/server/node-state";
+import { addAllowOptions } from "../options.ts";
 import { DEFAULT_MODE, EXAMPLE_BACKEND } from "../registry.ts";
 
 interface ServeOptions extends CommonOptions {

@@ -1,8 +1,8 @@
+import { addVerbose, quietLogFor, type CommonOptions } from "@turnout/client/daemon";
 import { ProxyError } from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { outputJson } from "../output-json.ts";
-import { addVerbose, quietLogFor, type CommonOptions } from "../options.ts";
 import { addAddress, askProxy, type RunningProxyOptions } from "../running-proxy.ts";
 import { timeText } from "../status/ages.ts";
 import { statusLine, statusText, type Status } from "../status/status-text.ts";

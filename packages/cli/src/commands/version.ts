@@ -1,7 +1,7 @@
+import { addLogOptions, quietLogFor, type CommonOptions } from "@turnout/client/daemon";
 import type { BackendModule } from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
-import { addLogOptions, quietLogFor, type CommonOptions } from "../options.ts";
 import { loadBackend, namesOn } from "../registry.ts";
 import { probeBackend } from "../probe-backend.ts";
 

@@ -1,11 +1,10 @@
-import { runConfig, type ProxyStatus } from "@turnout/client/daemon";
+import { runConfig, type ProxyStatus, apiTls, configFor, quietLogFor, timeoutMs, type CommonOptions } from "@turnout/client/daemon";
 import { parseQuestion, ProxyError, serviceNamed, withSurvey, type Answer, type Cause, type ParsedQuestion } from "@turnout/core";
 import { externalTables, hostSurveyFiles, locatePacket, probeEndpoints, surveyPacket, turnoutProcesses, withProbe } from "@turnout/explain";
 import { createLinuxWorld, readHostAddresses } from "@turnout/host";
 import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { NodeStateSource } from "@turnout/server/node-state";
-import { apiTls, configFor, quietLogFor, timeoutMs, type CommonOptions } from "../options.ts";
 import { chooseBackend, rulePlaces } from "../registry.ts";
 import { askProxy, type RunningProxyOptions } from "../running-proxy.ts";
 import { standaloneCommand, type AskedWords } from "../why/standalone-command.ts";

@@ -1,8 +1,9 @@
+import { addConfigFlags, addLogOptions, addRuleOptions, addTimeout } from "@turnout/client/daemon";
 import { answerText } from "@turnout/core";
 import { Option, type Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { outputJson } from "../output-json.ts";
-import { addBackendOptions, addConfigFlags, addLogOptions, addRuleOptions, addSourceOptions, addTimeout } from "../options.ts";
+import { addBackendOptions, addSourceOptions } from "../options.ts";
 import { EXAMPLE_BACKEND } from "../registry.ts";
 import { addAddress } from "../running-proxy.ts";
 import type { WhyOptions } from "./why-run.ts";

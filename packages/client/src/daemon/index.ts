@@ -14,20 +14,18 @@ export type { BindAddress } from "./config/bind-address.ts";
 export { CONFIG_FLAGS } from "./config/config-flags.ts";
 export type { ConfigFlag, FlagText, RawFlags } from "./config/config-flags.ts";
 export type { ConfigPath, ConfigValues, GivenValues } from "./config/config-values.ts";
-export { readConfigFile, writeConfigFile } from "./config/config-file.ts";
 export { switchOf } from "./config/config-kinds.ts";
 export { servesExternalIPs } from "./config/gates/feature-gates.ts";
 export { isFeatureOn, loadConfig } from "./config/loaded-config.ts";
-export { configFileText, runConfig } from "./config/run-config.ts";
+export { refuseAllowOptions } from "./config/refuse-limits.ts";
+export { runConfig } from "./config/run-config.ts";
 export type { ConfigInput, FileText, LoadedConfig, LoggingSettings } from "./config/loaded-config.ts";
 export type { BackendFound, RunConfig } from "./config/run-config.ts";
 export { parseDuration } from "./config/duration.ts";
 export { issueEvents, STARTING } from "./events/proxy-events.ts";
 export type { EventKind, EventReason, ProxyEvent } from "./events/proxy-events.ts";
 export type { HostAccess, ProcessRights } from "./host/give-up-rights.ts";
-export { createProcessMemory } from "./host/process-memory.ts";
 export type { ProcessMemory } from "./host/process-memory.ts";
-export { hostFiles } from "./host/host-files.ts";
 export type { HostFiles } from "./host/host-files.ts";
 export type { ConntrackSettings, HostSettings } from "./host/host-settings.ts";
 export type { TurnoutGateName } from "./config/gates/turnout-gates.ts";
@@ -54,10 +52,30 @@ export { registerRestClient } from "./metrics/rest-client-metrics.ts";
 export type { ExecPluginCallStatus, RestClientMetrics, RestRequest } from "./metrics/rest-client-metrics.ts";
 export { backendMain } from "./program/backend-main.ts";
 export type { BackendMainOptions } from "./program/backend-main.ts";
-export { runBackendProgram } from "./program/backend-program.ts";
-export type { ProgramEnvironment } from "./program/backend-program.ts";
-export { initializeHost } from "./run/init-only.ts";
-export type { InitOptions } from "./run/init-only.ts";
+export { createCommand, runCommandLine } from "./program/command-line.ts";
+export { processEnvironment } from "./program/environment.ts";
+export type { ProgramEnvironment, ProgramParts } from "./program/environment.ts";
+export {
+  addApiOptions,
+  addConfigFlags,
+  addLogOptions,
+  addNodeOptions,
+  addRuleOptions,
+  addTimeout,
+  addVerbose,
+  apiTls,
+  collect,
+  configFor,
+  isVerbose,
+  logFor,
+  OPTION_HELP,
+  quietLogFor,
+  timeoutMs,
+  typedOptions,
+} from "./program/options.ts";
+export type { CommonOptions } from "./program/options.ts";
+export { addProxyOptions, runProxy } from "./program/run-proxy.ts";
+export type { OpenSource, ProxyOptions, ProxyProgram, SourceParts } from "./program/run-proxy.ts";
 export { otherDataplanes } from "./run/leftovers.ts";
 export type { Dataplane, Finder, LeftoverOptions } from "./run/leftovers.ts";
 export { optionsForBackend, ruleSettingsOf, withRuleSettings } from "./run/rule-settings.ts";
@@ -65,7 +83,5 @@ export { run } from "./run/main.ts";
 export type { RunOptions } from "./run/main.ts";
 export { createLog } from "../process/log.ts";
 export type { LogLevel, LogOptions } from "../process/log.ts";
-export { terminationSignal } from "../process/signals.ts";
-export type { SignalSource } from "../process/signals.ts";
 export { exitPrinted, guardOutput } from "../process/standard-output.ts";
 export { withTimeout } from "../process/timeout.ts";

@@ -7,8 +7,8 @@ import { loadConfig } from "../daemon/config/loaded-config.ts";
 import { runConfig } from "../daemon/config/run-config.ts";
 import { parseBindAddress } from "../daemon/config/bind-address.ts";
 import { parseDuration } from "../daemon/config/duration.ts";
-import { parseProgramFlags } from "../daemon/program/program-flags.ts";
 import { ChangeSet, WatchResponse } from "../gen/turnout/node/v1/node.ts";
+import { proxyFlags } from "./proxy-flags.ts";
 
 const BACKENDS = ["nftables", "iptables", "ipvs", "kernelspace", ""].map((proxyMode) => ({ name: "any", proxyMode }));
 
@@ -64,8 +64,7 @@ function readConfigFile(input: Buffer): void {
 
 /** One argument a line. */
 function readFlags(input: Buffer): void {
-  const { raw } = parseProgramFlags(input.toString("utf8").split("\n"));
-  const loaded = loadConfig({ flags: raw, file: undefined, hostname: "node1" });
+  const loaded = loadConfig({ flags: proxyFlags(input.toString("utf8").split("\n")), file: undefined, hostname: "node1" });
   for (const backend of BACKENDS) runConfig(loaded, backend);
 }
 

@@ -10,12 +10,11 @@ import {
   type NodeLink,
   type TlsFiles,
 } from "@turnout/client";
-import { issueEvents, STARTING, type ProxyEvent, type RestClientMetrics, type RunConfig } from "@turnout/client/daemon";
+import { issueEvents, refuseAllowOptions, STARTING, type ProxyEvent, type RestClientMetrics, type RunConfig } from "@turnout/client/daemon";
 import { createFeed, isEqual, Store, type Clock, type Feed, type IPFamily, type Issue, type Log, type ObjectKind } from "@turnout/core";
 import { EventQueue } from "../kube/events/event-queue.ts";
 import { parseSourceSpec, type ObjectSourceSpec, type SourceSpec } from "./source.ts";
 import { fillStore, type SourceEnvironment } from "./fill-store.ts";
-import { refuseAllowOptions } from "./refuse-limits.ts";
 
 /** A process that ends by itself waits so long for its last events to be written. */
 const LAST_EVENTS_MS = 2_000;

@@ -1,8 +1,7 @@
 import { ProxyError, type BackendModule } from "@turnout/core";
-import { optionsFromFlags, type TypedOption } from "@turnout/client/daemon";
+import { optionsFromFlags, type TypedOption, isVerbose, typedOptions, type CommonOptions } from "@turnout/client/daemon";
 import { checkBackend, SCENARIOS, type Scenario } from "@turnout/conformance";
 import type { Environment } from "../../environment.ts";
-import { isVerbose, typedOptions, type CommonOptions } from "../../options.ts";
 import { KNOWN_BACKENDS, loadBackend, loadKit } from "../../registry.ts";
 import { CallWatch } from "./conformance-calls.ts";
 import { runHistories } from "./conformance-histories.ts";

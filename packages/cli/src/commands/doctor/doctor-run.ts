@@ -1,10 +1,9 @@
-import { optionsFromFlags } from "@turnout/client/daemon";
+import { optionsFromFlags, quietLogFor, typedOptions, type CommonOptions } from "@turnout/client/daemon";
 import { createLinuxWorld } from "@turnout/host";
 import { bySeverity, diagnose, surveyHost, type Finding, type HostSurvey, type KnownProxy } from "@turnout/explain";
 import { ProxyError, type World } from "@turnout/core";
 import type { Environment } from "../../environment.ts";
 import { findRules, type FoundRules } from "../../found-backend.ts";
-import { quietLogFor, typedOptions, type CommonOptions } from "../../options.ts";
 import { probeBackend, type BackendHealth } from "../../probe-backend.ts";
 import { loadBackend, namesOn, rulePlaces } from "../../registry.ts";
 import { askProxy, type RunningProxyOptions } from "../../running-proxy.ts";

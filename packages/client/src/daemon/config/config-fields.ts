@@ -1,8 +1,8 @@
 import { canonicalIP, NODE_PORT_KEYWORDS } from "@turnout/core";
 import { parseBindAddress } from "./bind-address.ts";
-import { cidrOf } from "./cidr.ts";
 import {
   ANY_BY_NAME,
+  cidrOf,
   DURATION,
   DURATION_OR_NS,
   INTEGER,

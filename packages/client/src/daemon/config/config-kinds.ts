@@ -1,4 +1,4 @@
-import { ProxyError, type Plain } from "@turnout/core";
+import { parseCIDR, ProxyError, type CIDR, type Plain } from "@turnout/core";
 import type { VModuleItem } from "./config-values.ts";
 import { formatDuration, parseDuration } from "./duration.ts";
 
@@ -267,3 +267,8 @@ export const SWITCHES: ValueKind<Readonly<Record<string, boolean>>> = {
   add: (before, next) => ({ ...before, ...next }),
   show: (value) => value,
 };
+
+/** Read a CIDR of the configuration: without blanks around it, as in kube-proxy. Undefined: it is none. */
+export function cidrOf(text: string): CIDR | undefined {
+  return text === text.trim() ? parseCIDR(text) : undefined;
+}

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { ProxyError } from "@turnout/core";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { parseProgramFlags } from "../program/program-flags.ts";
+import { proxyFlags } from "../../test-support/proxy-flags.ts";
 import { CONFIG_FLAGS } from "./config-flags.ts";
 import { FIELDS, PATHS, type Field } from "./config-fields.ts";
 import { flagTexts } from "./flag-texts.ts";
@@ -33,6 +33,7 @@ const HEAD = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfi
 
 /** Flags that a program of one backend does not take. */
 const WITHOUT: Readonly<Record<string, string>> = {
+  help: "it is not one of the command's options, and is taken without a value",
   kubeconfig: "taken, without effect: the node-state server has it",
   master: "the node-state server talks to the API server",
 };
@@ -108,9 +109,9 @@ const OTHER_VALUES: Readonly<Record<string, string>> = {
 
 /** The configuration that a start's flags and file make, as a file. @throws {ProxyError} where it is refused. */
 function fileOf(args: readonly string[], file: string | undefined): string {
-  const flags = parseProgramFlags(args.filter((arg) => !/^--(master)=/.test(arg)));
+  const flags = proxyFlags(args.filter((arg) => !/^--(master)=/.test(arg)));
   const text = file === undefined ? undefined : { path: "config.yaml", text: `${HEAD}${file}\n` };
-  return configFileText(loadConfig({ flags: flags.raw, file: text, hostname: "host" }));
+  return configFileText(loadConfig({ flags, file: text, hostname: "host" }));
 }
 
 /** Whether a start's flags and file are taken. */
@@ -146,9 +147,9 @@ test("the list is of the kube-proxy whose feature gates are known", () => {
 test("every flag of kube-proxy is taken", () => {
   const isTaken = (name: string): boolean => {
     try {
-      parseProgramFlags([`--${name}=1`]);
+      proxyFlags([`--${name}=1`]);
     } catch (error) {
-      return !(error instanceof Error && error.message.includes("unknown flag"));
+      return !(error instanceof Error && error.message.includes("it is no flag"));
     }
     return true;
   };

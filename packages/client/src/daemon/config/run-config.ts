@@ -6,7 +6,7 @@ import { isWildcard } from "./bind-address.ts";
 import { checkValues } from "./config-checks.ts";
 import { FIELDS, PATHS } from "./config-fields.ts";
 import type { RawFlags } from "./config-flags.ts";
-import { INTEGER } from "./config-kinds.ts";
+import { cidrOf, INTEGER } from "./config-kinds.ts";
 import type { ConfigValues, GivenValues } from "./config-values.ts";
 import { CONFIGZ, configz } from "./configz.ts";
 import { gatesWithoutEffect, gateStates, isGateOn, servesExternalIPs, type GateSettings, type GateState } from "./gates/feature-gates.ts";
@@ -16,7 +16,6 @@ import { insightSettings, type InsightSettings } from "./insight-flags.ts";
 import { invalid, isFeatureOn, placeOf, textFlag, type FileText, type LoadedConfig } from "./loaded-config.ts";
 import { serverAddresses, type ServerAddresses } from "./server-addresses.ts";
 import type { HostSettings } from "../host/host-settings.ts";
-import { cidrOf } from "./cidr.ts";
 
 /** What a running proxy is told, frozen. */
 export interface RunConfig extends ServerAddresses, InsightSettings {

@@ -5,8 +5,7 @@ import { ProxyError } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { asksOf, ToyStateServer } from "../../test-support/toy-state-server.ts";
 import { eventually, toyFull, ToyKernel, toyModule, toyNode, toyRow, toyWorld } from "../../test-support/toys.ts";
-import { runBackendProgram } from "./backend-program.ts";
-import { parseProgramFlags } from "./program-flags.ts";
+import { runBackendProgram } from "./backend-main.ts";
 
 const SERVICE = "service 10.96.0.10:80";
 const QUIET = ["--healthz-bind-address", "", "--metrics-bind-address="];
@@ -29,10 +28,10 @@ afterEach(async () => {
 });
 
 function program(...args: readonly string[]): Promise<number> {
-  return runBackendProgram(toyModule(kernel), args, {
-    name: "turnout-toy",
+  return runBackendProgram("turnout-toy", toyModule(kernel), args, {
     version: "1.2.3",
-    createWorld: ({ log }) => ({ ...toyWorld(), clock: systemClock(), log }),
+    platform: "linux",
+    createWorld: (log) => ({ ...toyWorld(), clock: systemClock(), log }),
     out: (text) => (out += text),
     err: (text) => (err += text),
     isTerminal: false,
@@ -103,7 +102,7 @@ describe("a backend's own program", () => {
 
   test("--once without a node-state server fails when its time is over", async () => {
     expect(await program("--api", stateServer.target, "--once", "--timeout=200ms", ...QUIET)).toBe(1);
-    expect(err).toContain(`turnout-toy: [timed_out] nothing complete within 0.2 s: node-state server ${stateServer.target}`);
+    expect(err).toContain(`turnout-toy: [timed_out] nothing complete within 0.2 s: source api:${stateServer.target}`);
     expect(kernel.applies).toBe(0);
   });
 
@@ -160,10 +159,10 @@ describe("a backend's own program", () => {
   });
 
   test.each([
-    [["--bogus"], "unknown flag: --bogus: see --help"],
-    [["stray"], "it is no flag: stray"],
-    [["--api"], "the flag needs a value: --api"],
-    [["--api", "nowhere"], 'it is no address: "nowhere"'],
+    [["--bogus"], "unknown option '--bogus': see turnout-toy --help"],
+    [["stray"], "too many arguments"],
+    [["--api"], "option '--api <target>' argument missing"],
+    [["--api", "nowhere"], '[invalid_object] it is no address: "nowhere"'],
     [["--once=maybe"], '"maybe" is neither true nor false: --once'],
     [["--timeout", "0s"], "it must be longer than 0: --timeout"],
     [["--logging-format", "xml"], '"xml" must be one of text, json: --logging-format'],
@@ -172,32 +171,7 @@ describe("a backend's own program", () => {
     [["--config", "/no/such/file"], "the configuration file can't be read"],
   ])("%j is bad usage", async (args, reason) => {
     expect(await program(...args)).toBe(2);
-    expect(err).toContain("turnout-toy: [invalid_object]");
+    expect(err).toMatch(/^(?:\{.*\n)*turnout-toy: .*\n$/);
     expect(err).toContain(reason);
-  });
-});
-
-test("flags are read into what they mean", () => {
-  const flags = parseProgramFlags([
-    "-v",
-    "--backend-option",
-    "a=1",
-    "--backend-option=b=true",
-    "--backend-option",
-    "c=x=y",
-    "--masquerade-all=false",
-    "--nodeport-addresses=10.0.0.0/8",
-    "--nodeport-addresses",
-    "fd00::/8",
-  ]);
-  expect(flags).toMatchObject({
-    verbose: true,
-    backendOptions: [
-      ["a", "1"],
-      ["b", "true"],
-      ["c", "x=y"],
-    ],
-    raw: { "masquerade-all": ["false"], "nodeport-addresses": ["10.0.0.0/8", "fd00::/8"] },
-    wants: "run",
   });
 });
