@@ -13,10 +13,10 @@ import {
   runScenario,
   prefix,
   refusal,
-  tool,
   u32,
   udpPacket,
 } from "./bpf-scene.ts";
+import { tool } from "./tool.ts";
 
 const bpf = createBpf();
 const EXAMPLE = objectFile("example");

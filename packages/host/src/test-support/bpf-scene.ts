@@ -1,20 +1,15 @@
 // What the scenarios of the room bpf share: the compiled objects, structs of example.bpf.c, packets.
-import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { ProxyError } from "@turnout/core";
 import type { Elements } from "../bpf/maps/map-batches.ts";
 import type { BpfMap } from "../bpf/maps/map.ts";
 import { sumCounter } from "../bpf/maps/per-cpu.ts";
+import { tool } from "./tool.ts";
 
 /** Path of a compiled object of this folder. */
 export function objectFile(name: string): string {
   return fileURLToPath(new URL(`../../dist/test-support/${name}.bpf.o`, import.meta.url));
-}
-
-/** Run a program of the host. */
-export function tool(file: string, ...args: readonly string[]): string {
-  return execFileSync(file, args, { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, LC_ALL: "C" } });
 }
 
 /** Where this mount namespace has its own bpffs; see {@link mountBpffs}. */
@@ -83,11 +78,6 @@ export function udpPacket(from: string, to: string, sourcePort: number, destinat
 /** How many file descriptors this process has open. */
 export function openFiles(): number {
   return readdirSync("/proc/self/fd").length;
-}
-
-/** Memory of this process that is in use, in MB. */
-export function residentMegabytes(): number {
-  return Math.round(Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? 0) / 1024);
 }
 
 /** What `run` throws, as one line. */

@@ -1,10 +1,12 @@
 // How tests of the room bpf play a scenario: in namespaces and a cgroup of its own, which are gone afterwards in any case.
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync, rmdirSync } from "node:fs";
+import { existsSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { beforeEach } from "vitest";
 import { findMount, parseMounts } from "../bpf/mounts.ts";
+import { enterCgroup } from "./bpf-scene.ts";
 
 const FLAGS = ["--conditions=@turnout/source", "--no-warnings"];
 
@@ -30,6 +32,20 @@ export async function onStage(program: string, scenario: string, { before = [], 
   } finally {
     if (cgroup !== "") await removeCgroup(cgroup);
   }
+}
+
+/** Have each test of a `describe` in a cgroup of its own, with this process and what it starts; gives its path. */
+export function inOwnCgroup(): () => string {
+  let path = "";
+  beforeEach(() => {
+    const home = ownCgroup();
+    path = enterCgroup(`${home}/turnout-test-${process.pid}-${(count += 1)}`);
+    return async () => {
+      writeFileSync(`${home}/cgroup.procs`, String(process.pid));
+      await removeCgroup(path);
+    };
+  });
+  return () => path;
 }
 
 function ownCgroup(): string {
