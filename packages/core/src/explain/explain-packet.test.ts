@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { objectId } from "../contract/backend.ts";
 import type { Backend, KernelObject } from "../contract/backend.ts";
-import { abilitiesOf, ALL_CAPABILITIES } from "../contract/capabilities.ts";
-import { createStoreView, rawNode, rawService, rawSlice } from "../testing/index.ts";
 import type { ServicePort } from "../model/rows.ts";
+import { askedPacket, explainedState } from "../test-support/explained.ts";
+import { rawService, rawSlice } from "../testing/index.ts";
 import type { Cause } from "./answer.ts";
 import { explainPacket } from "./explain-packet.ts";
 import type { PacketQuestion } from "./explain-packet.ts";
@@ -14,28 +14,15 @@ const OBJECT: KernelObject = { kind: "chain", key: "a", value: "drop" };
 const { signal } = new AbortController();
 
 function question(held: readonly KernelObject[]): Question {
-  const { view, pull } = createStoreView([
-    rawNode("node1", { addresses: ["172.18.0.1"], podCIDRs: ["10.1.1.0/24"] }),
-    rawService("web", { clusterIP: "10.96.0.10" }),
-    rawSlice("web", [{ ip: "10.1.1.5", node: "node1" }]),
-  ]);
-  const node = pull()?.node;
-  if (node === undefined) throw new Error("the first change set has a node");
+  const objects = [rawService("web", { clusterIP: "10.96.0.10" }), rawSlice("web", [{ ip: "10.1.1.5", node: "node1" }])];
   const family = {
     skeleton: () => [OBJECT],
     render: () => [],
     lookup: () => Promise.resolve(new Map(held.map((object) => [objectId(object), object]))),
   } as unknown as Backend<unknown, KernelObject, unknown>;
   return {
-    packet: { family: "IPv4", protocol: "TCP", source: "10.1.1.6", destination: "10.96.0.10", port: 80, device: "veth2" },
-    state: {
-      node,
-      rows: [...view.rows.values()],
-      hostAddresses: ["172.18.0.1"],
-      nodePortAddressesDefault: [],
-      ...abilitiesOf({ capabilities: ALL_CAPABILITIES }),
-      issues: [],
-    },
+    packet: askedPacket(),
+    state: explainedState(objects, { hostAddresses: ["172.18.0.1"] }),
     backend: { name: "toy", family, host: {} },
   };
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { abilitiesOf, ALL_CAPABILITIES } from "../contract/capabilities.ts";
 import type { Variants } from "../contract/capabilities.ts";
-import { createStoreView, rawNode, rawService, rawSlice } from "../testing/index.ts";
+import { askedPacket, explainedState } from "../test-support/explained.ts";
+import { rawService, rawSlice } from "../testing/index.ts";
 import type { RawObject } from "../testing/index.ts";
 import { walkPacket } from "./walk.ts";
 
@@ -17,22 +17,12 @@ function why({ named = ["localhost"], spec = {}, protocol = "TCP", nodePortsOnLo
   const ports = [{ name: "http", port: 80, protocol, nodePort: 30_080 }];
   const endpoints = [{ ip: "10.1.2.5", node: "node2" }];
   const objects = [
-    rawNode("node1"),
     rawService("web", { type: "NodePort", ports, ...spec }),
     rawSlice("web", endpoints, { ports: [{ name: "http", port: 8080, protocol }] }),
   ];
-  const { view, pull } = createStoreView(objects);
-  const node = pull()?.node;
-  if (node === undefined) throw new Error("the first change set has a node");
-  const state = {
-    node: { ...node, settings: { ...node.settings, nodePortAddresses: named } },
-    rows: [...view.rows.values()],
-    hostAddresses: ["127.0.0.1", "172.18.0.1"],
-    nodePortAddressesDefault: [],
-    ...abilitiesOf({ capabilities: ALL_CAPABILITIES, variants: { nodePortsOnLoopback } }),
-    issues: [],
-  };
-  const packet = { family: "IPv4", protocol, source: "127.0.0.1", destination: "127.0.0.1", port: 30_080, device: "" } as const;
+  const settings = { ...explainedState([]).node.settings, nodePortAddresses: named };
+  const state = explainedState(objects, { node: { settings }, variants: { nodePortsOnLoopback } });
+  const packet = askedPacket({ protocol, source: "127.0.0.1", destination: "127.0.0.1", port: 30_080, device: "" });
   const { fate, steps, causes } = walkPacket(state, packet);
   const to =
     fate.is === "forward"

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { abilitiesOf, ALL_CAPABILITIES } from "../contract/capabilities.ts";
 import type { Node } from "../model/api-objects.ts";
-import { createStoreView, rawNode, rawService, rawSlice } from "../testing/index.ts";
 import type { NodeContext } from "../model/rows.ts";
+import { askedPacket, explainedState } from "../test-support/explained.ts";
+import { rawService, rawSlice } from "../testing/index.ts";
 import { walkPacket } from "./walk.ts";
 import type { Walk } from "./walk.ts";
 
@@ -21,22 +21,16 @@ interface Asked {
   readonly source?: string;
 }
 
-function walk({ to = LB, port = 80, node: changes = {}, nodes, source = "kube" }: Asked): Walk {
-  const { view, pull } = createStoreView([rawNode("node1", { addresses: ["172.18.0.1"], podCIDRs: ["10.1.1.0/24"] }), ...objects]);
-  const node = pull()?.node;
-  if (node === undefined) throw new Error("the first change set has a node");
+function walk({ to = LB, port = 80, node, nodes, source = "kube" }: Asked): Walk {
   const known = nodes ?? [{ name: "node1", addresses: ["172.18.0.1"] }];
-  const state = {
-    node: { ...node, ...changes },
-    rows: [...view.rows.values()],
+  const state = explainedState(objects, {
+    ...(node === undefined ? {} : { node }),
     hostAddresses: ["172.18.0.1"],
     nodePortAddressesDefault: ["primary"],
-    ...abilitiesOf({ capabilities: ALL_CAPABILITIES }),
-    issues: [],
     objects: { services: () => [], slices: () => new Map(), nodes: () => known as readonly Node[] },
     source: { name: source, problems: [], isEmpty: false },
-  };
-  return walkPacket(state, { family: "IPv4", protocol: "TCP", source: "10.1.1.6", destination: to, port, device: "veth2" });
+  });
+  return walkPacket(state, askedPacket({ destination: to, port }));
 }
 
 const reported: Partial<NodeContext> = { detector: { by: "cidr", cidrs: ["10.1.0.0/16"] } };

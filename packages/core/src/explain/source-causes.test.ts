@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { abilitiesOf, ALL_CAPABILITIES } from "../contract/capabilities.ts";
-import { createStoreView, rawNode, rawService, rawSlice } from "../testing/index.ts";
+import { askedPacket, explainedState } from "../test-support/explained.ts";
+import { rawService, rawSlice } from "../testing/index.ts";
 import type { RawObject } from "../testing/index.ts";
 import type { ExplainedState, KnownSource } from "./question.ts";
 import { walkPacket } from "./walk.ts";
@@ -18,19 +18,8 @@ interface Asked {
 }
 
 function walk({ to, port = 80, objects = [], source = {}, issues = [], serviceCIDRs }: Asked): Walk {
-  const { view, pull } = createStoreView([rawNode("node1", { addresses: ["172.18.0.1"], podCIDRs: ["10.1.1.0/24"] }), ...objects]);
-  const node = pull()?.node;
-  if (node === undefined) throw new Error("the first change set has a node");
-  const state = {
-    node: serviceCIDRs === undefined ? node : { ...node, serviceCIDRs },
-    rows: [...view.rows.values()],
-    hostAddresses: ["127.0.0.1", "172.18.0.1"],
-    nodePortAddressesDefault: [],
-    ...abilitiesOf({ capabilities: ALL_CAPABILITIES }),
-    issues,
-    source: { ...FILES, ...source },
-  };
-  return walkPacket(state, { family: "IPv4", protocol: "TCP", source: "10.1.1.6", destination: to, port, device: "veth2" });
+  const node = serviceCIDRs === undefined ? {} : { serviceCIDRs };
+  return walkPacket(explainedState(objects, { node, issues, source: { ...FILES, ...source } }), askedPacket({ destination: to, port }));
 }
 
 describe("a source without any Service", () => {

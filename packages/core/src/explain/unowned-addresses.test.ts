@@ -1,14 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { abilitiesOf, ALL_CAPABILITIES } from "../contract/capabilities.ts";
 import type { Node } from "../model/api-objects.ts";
-import { createStoreView, rawNode, rawService, rawServiceCIDR, rawSlice } from "../testing/index.ts";
+import { askedPacket, explainedState } from "../test-support/explained.ts";
+import { rawNode, rawService, rawServiceCIDR, rawSlice } from "../testing/index.ts";
 import type { RawObject } from "../testing/index.ts";
-import type { ExplainedState } from "./question.ts";
+import type { AskedPacket } from "./question.ts";
 import { walkPacket } from "./walk.ts";
 import type { Walk } from "./walk.ts";
 
 const OBJECTS: readonly RawObject[] = [
-  rawNode("node1", { addresses: ["172.18.0.1"], podCIDRs: ["10.1.1.0/24"] }),
   rawNode("node2", { addresses: ["172.18.0.2"], podCIDRs: ["10.1.2.0/24"] }),
   rawService("near", {
     type: "LoadBalancer",
@@ -24,29 +23,21 @@ const OBJECTS: readonly RawObject[] = [
 ];
 const HOST = ["127.0.0.1", "172.18.0.1"];
 
-function walk(
-  destination: string,
-  port: number,
-  more: { readonly source?: string; readonly device?: string; readonly own?: string; readonly objects?: RawObject } = {},
-): Walk {
-  const { source = "10.1.1.6", device = "veth2", own, objects } = more;
-  const { store, view, pull } = createStoreView([...OBJECTS, ...(objects === undefined ? [] : [objects])]);
-  const node = pull()?.node;
-  if (node === undefined) throw new Error("the first change set has a node");
-  const state: ExplainedState = {
-    node,
-    rows: [...view.rows.values()],
+interface More extends Partial<AskedPacket> {
+  readonly own?: string;
+  readonly objects?: readonly RawObject[];
+}
+
+function walk(destination: string, port: number, { own, objects = [], ...packet }: More = {}): Walk {
+  const nodes = [
+    { name: "node1", addresses: ["172.18.0.1"] },
+    { name: "node2", addresses: ["172.18.0.2"] },
+  ] as unknown as readonly Node[];
+  const state = explainedState([...OBJECTS, ...objects], {
     hostAddresses: own === undefined ? HOST : [...HOST, own],
-    nodePortAddressesDefault: [],
-    ...abilitiesOf({ capabilities: ALL_CAPABILITIES }),
-    issues: [],
-    objects: {
-      services: () => [],
-      slices: () => new Map(),
-      nodes: () => ["node1", "node2"].map((name) => store.node(name) as Node),
-    },
-  };
-  return walkPacket(state, { family: "IPv4", protocol: "TCP", source, destination, port, device });
+    objects: { services: () => [], slices: () => new Map(), nodes: () => nodes },
+  });
+  return walkPacket(state, askedPacket({ destination, port, ...packet }));
 }
 
 describe("an address that no Service has", () => {
@@ -60,7 +51,7 @@ describe("an address that no Service has", () => {
   });
 
   it("is not blamed for its likeness where service ranges are known, and it is in none", () => {
-    expect(walk("10.96.0.99", 80, { objects: rawServiceCIDR("c", ["10.96.0.0/28"]) }).causes).toEqual([]);
+    expect(walk("10.96.0.99", 80, { objects: [rawServiceCIDR("c", ["10.96.0.0/28"])] }).causes).toEqual([]);
   });
 
   it("is another node's, with a node port that counts there", () => {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { abilitiesOf, ALL_CAPABILITIES } from "../contract/capabilities.ts";
-import { createStoreView, rawNode, rawService, rawSlice } from "../testing/index.ts";
+import { askedPacket, explainedState } from "../test-support/explained.ts";
+import { rawNode, rawService, rawSlice } from "../testing/index.ts";
 import type { RawObject } from "../testing/index.ts";
+import type { AskedPacket, ExplainedState } from "./question.ts";
 import { walkPacket } from "./walk.ts";
 import type { Walk } from "./walk.ts";
 
@@ -15,44 +16,20 @@ const PORTS = [{ name: "http", port: 80, protocol: "TCP", nodePort: 30_081 }];
 const web = (fields: RawObject = {}): RawObject =>
   rawService("web", { clusterIP: "10.96.0.10", type: "LoadBalancer", ports: PORTS, ...fields });
 
-interface Asked {
+interface Asked extends Partial<AskedPacket> {
   readonly objects: readonly RawObject[];
-  readonly source?: string;
-  readonly device?: string;
-  readonly destination?: string;
   readonly isBySockets?: boolean;
   readonly own?: readonly string[];
-  readonly isAssumed?: boolean;
-  readonly unserved?: (device: string) => string | undefined;
+  readonly unserved?: ExplainedState["unserved"];
 }
 
-function walk({
-  objects,
-  source = POD,
-  device = "veth2",
-  destination = "10.96.0.10",
-  isBySockets = false,
-  own = [],
-  isAssumed = false,
-  unserved,
-}: Asked): Walk {
-  const nodes = ["node1", "node2"].map((name, index) =>
-    rawNode(name, { addresses: [`172.18.0.${index + 1}`], podCIDRs: [`10.1.${index + 1}.0/24`] }),
-  );
-  const { view, pull } = createStoreView([...nodes, ...objects]);
-  const node = pull()?.node;
-  if (node === undefined) throw new Error("the first change set has a node");
-  const state = {
-    node,
-    rows: [...view.rows.values()],
+function walk({ objects, isBySockets = false, own = [], unserved, ...packet }: Asked): Walk {
+  const state = explainedState([rawNode("node2", { addresses: ["172.18.0.2"], podCIDRs: ["10.1.2.0/24"] }), ...objects], {
     hostAddresses: ["127.0.0.1", "172.18.0.1", ...own],
-    nodePortAddressesDefault: [],
-    ...abilitiesOf({ capabilities: ALL_CAPABILITIES, ...(isBySockets ? { variants: { localClients: "sockets" } } : {}) }),
-    issues: [],
+    ...(isBySockets ? { variants: { localClients: "sockets" } } : {}),
     ...(unserved === undefined ? {} : { unserved }),
-  };
-  const assumed = isAssumed ? { isDeviceAssumed: true } : {};
-  return walkPacket(state, { ...assumed, family: "IPv4", protocol: "TCP", source, destination, port: 80, device });
+  });
+  return walkPacket(state, askedPacket(packet));
 }
 
 const says = ({ steps }: Walk): string => steps.map((step) => step.says).join("\n");
@@ -158,7 +135,7 @@ describe("a device by which nothing is served", () => {
   });
 
   it("is a guess where the packet is only taken to come in there", () => {
-    const { causes, fate } = walk({ ...asked, device: "eth1", isAssumed: true });
+    const { causes, fate } = walk({ ...asked, device: "eth1", isDeviceAssumed: true });
     expect([fate.is, causes]).toMatchObject(["forward", [{ id: "device_unserved", isSure: false }]]);
   });
 
