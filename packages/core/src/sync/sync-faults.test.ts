@@ -1,19 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { KernelObject } from "../contract/backend.ts";
 import { ProxyError } from "../model/errors.ts";
-import { rawService, rawSlice } from "../testing/objects.ts";
-import type { RawObject } from "../testing/objects.ts";
-import { createSyncBench } from "../test-support/sync-bench.ts";
+import { rawSlice } from "../testing/objects.ts";
+import { createSyncBench, service, services } from "../test-support/sync-bench.ts";
 import { ToyHost } from "../test-support/toy-backend.ts";
 import type { ToyFaults } from "../test-support/toy-backend.ts";
-
-function service(n: number, spec: RawObject = {}): RawObject {
-  return rawService(`s${n}`, { clusterIP: `10.96.0.${n}`, ...spec });
-}
-
-function services(count: number): readonly RawObject[] {
-  return Array.from({ length: count }, (_, index) => service(index + 1));
-}
 
 /** A host that refuses whatever answers on these addresses. */
 function refusing(...addresses: readonly string[]): ToyFaults {
@@ -38,7 +29,6 @@ describe("R-58 a failed apply", () => {
       await bench.clock.advance(0);
       expect(bench.addresses()).toEqual(["10.96.0.2", "10.96.0.3", "10.96.0.4"]);
       expect([bench.observer.failures.length, bench.host.observations]).toEqual([0, observations + 1]);
-      await bench.stop();
     },
   );
 
@@ -61,7 +51,6 @@ describe("R-58 a failed apply", () => {
     const againMs = bench.clock.nowMs();
     await bench.clock.advance(250);
     expect(bench.observer.failures.slice(-2).map(({ atMs }) => atMs - againMs)).toEqual([0, 250]);
-    await bench.stop();
   });
 
   it.each(["timed_out", "permission_denied", "tool_missing"] as const)("as %s is no row's fault: each is not tried alone", async (code) => {
@@ -76,7 +65,6 @@ describe("R-58 a failed apply", () => {
     bench.host.faults = {};
     await bench.clock.advance(1000);
     expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.2", "10.96.0.3", "10.96.0.4", "10.96.0.5"]);
-    await bench.stop();
   });
 
   it("with a host that nobody can look at any more goes on from what was put there, until a change fails", async () => {
@@ -93,7 +81,6 @@ describe("R-58 a failed apply", () => {
     bench.host.faults = {};
     await bench.clock.advance(30_000);
     expect([bench.addresses(), bench.loop.lastError]).toEqual([["10.96.0.1", "10.96.0.2", "10.96.0.3"], undefined]);
-    await bench.stop();
   });
 
   it("with a look that failed for another reason believes nothing until one succeeds", async () => {
@@ -106,7 +93,6 @@ describe("R-58 a failed apply", () => {
     bench.host.faults = {};
     await bench.clock.advance(30_000);
     expect([bench.addresses(), bench.loop.lastError]).toEqual([["10.96.0.1", "10.96.0.2"], undefined]);
-    await bench.stop();
   });
 
   it("with a host that can't be looked at changes nothing, and recovers", async () => {
@@ -118,7 +104,6 @@ describe("R-58 a failed apply", () => {
     bench.host.faults = {};
     await bench.clock.advance(30_000);
     expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.2"]);
-    await bench.stop();
   });
 
   it("of rows that come one by one counts as failed as soon as two of them wait", async () => {
@@ -130,7 +115,6 @@ describe("R-58 a failed apply", () => {
     await bench.clock.advance(60_000);
     expect(bench.observer.failures.length).toBeGreaterThan(3);
     expect(bench.loop.pendingSinceMs).toBeDefined();
-    await bench.stop();
   });
 
   it("after drift shows in health although nothing changed", async () => {
@@ -145,7 +129,6 @@ describe("R-58 a failed apply", () => {
     bench.host.faults = {};
     await bench.clock.advance(60_000);
     expect([bench.loop.pendingSinceMs, bench.addresses()]).toEqual([undefined, ["10.96.0.1"]]);
-    await bench.stop();
   });
 
   it("takes no change away: what arrives meanwhile is applied with the rest", async () => {
@@ -158,7 +141,6 @@ describe("R-58 a failed apply", () => {
     bench.host.faults = {};
     await bench.clock.advance(30_000);
     expect(bench.addresses()).toEqual(["10.96.0.2", "10.96.0.3"]);
-    await bench.stop();
   });
 
   it("that says which objects failed keeps what worked and tries the rest again", async () => {
@@ -167,7 +149,6 @@ describe("R-58 a failed apply", () => {
     bench.host.faults = {};
     await bench.clock.advance(60_000);
     expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.2"]);
-    await bench.stop();
   });
 });
 
@@ -175,7 +156,6 @@ describe("R-55 one row the host refuses", () => {
   it("as something it does not support is found like any other", async () => {
     const bench = await createSyncBench(services(4), { faults: { ...refusing("10.96.0.3"), code: "host_unsupported" } });
     expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.2", "10.96.0.4"]);
-    await bench.stop();
   });
 
   it("is found among many, held back and named; the others are in force", async () => {
@@ -184,14 +164,12 @@ describe("R-55 one row the host refuses", () => {
     expect(bench.observer.quarantines).toEqual([["shop/s7:http/TCP"]]);
     expect(bench.log.lines.filter(({ level }) => level === "error").map(({ fields }) => fields["row"])).toEqual(["shop/s7:http/TCP"]);
     expect(bench.observer.syncs).toHaveLength(1);
-    await bench.stop();
   });
 
   it("several at once", async () => {
     const bench = await createSyncBench(services(12), { faults: refusing("10.96.0.3", "10.96.0.4", "10.96.0.11") });
     expect(bench.addresses()).toHaveLength(9);
     expect(bench.observer.quarantines.at(-1)?.toSorted()).toEqual(["shop/s11:http/TCP", "shop/s3:http/TCP", "shop/s4:http/TCP"]);
-    await bench.stop();
   });
 
   it("that was in force stays as it was", async () => {
@@ -203,7 +181,6 @@ describe("R-55 one row the host refuses", () => {
     await bench.clock.advance(0);
     expect(bench.host.objects.get("destination 10.96.0.1:80 80/TCP")).toEqual(before);
     expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.2"]);
-    await bench.stop();
   });
 
   it("does not hold up others that change later, and comes into force when the host takes it", async () => {
@@ -217,7 +194,6 @@ describe("R-55 one row the host refuses", () => {
     await bench.clock.advance(60_000);
     expect(bench.addresses()).toContain("10.96.0.2");
     expect(bench.observer.quarantines.at(-1)).toEqual([]);
-    await bench.stop();
   });
 
   it("comes into force at once when its Service is mended, and is forgotten when it goes", async () => {
@@ -230,7 +206,6 @@ describe("R-55 one row the host refuses", () => {
     const plans = bench.host.plans;
     await bench.clock.advance(120_000);
     expect(bench.host.plans).toBe(plans);
-    await bench.stop();
   });
 
   it("is retried ever less often", async () => {
@@ -240,7 +215,6 @@ describe("R-55 one row the host refuses", () => {
     const times = bench.observer.syncs.map(({ atMs }) => atMs - startMs);
     expect(times.slice(0, 5)).toEqual([0, 250, 750, 1750, 3750]);
     expect(times.at(-1)).toBe(7750);
-    await bench.stop();
   });
 
   it("since new host facts came is found too", async () => {
@@ -252,7 +226,6 @@ describe("R-55 one row the host refuses", () => {
     await bench.clock.advance(1000);
     expect(bench.addresses()).toContain("10.96.0.6");
     expect(bench.observer.quarantines.at(-1)).toEqual(["shop/s3:http/TCP"]);
-    await bench.stop();
   });
 });
 
@@ -274,7 +247,6 @@ describe("host facts that change while a plan is carried out", () => {
     expect(bench.observer.quarantines.at(-1)).toEqual(["shop/s3:http/TCP"]);
     expect(bench.host.objects.get("base base")?.value).toEqual({ bit: 14, generation: 2 });
     expect(bench.addresses()).toHaveLength(6);
-    await bench.stop();
   });
 });
 
@@ -287,7 +259,6 @@ describe("dry run", () => {
     await bench.clock.advance(5000);
     expect(reported.slice(1)).toEqual(["remove destination 10.96.0.1:80 80/TCP"]);
     expect([bench.host.plans, bench.host.forgotten.length]).toEqual([0, 0]);
-    await bench.stop();
   });
 });
 
@@ -372,7 +343,6 @@ describe("R-56 capabilities in the loop", () => {
     const bench = await createSyncBench([service(1, { sessionAffinity: "ClientIP", ports })], { capabilities });
     expect([...bench.loop.rows.values()]).toMatchObject([{ key: "shop/s1:b/TCP", affinitySeconds: undefined }]);
     expect(bench.issues.map(({ object }) => object)).toEqual(["Service port shop/s1:a/SCTP", "Service port shop/s1:b/TCP"]);
-    await bench.stop();
   });
 });
 

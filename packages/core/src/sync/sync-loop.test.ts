@@ -5,14 +5,9 @@ import { ProxyError } from "../model/errors.ts";
 import type { ChangeSet } from "../model/rows.ts";
 import type { TestClock } from "../testing/clock.ts";
 import { rawService, rawSlice } from "../testing/objects.ts";
-import { createSyncBench } from "../test-support/sync-bench.ts";
+import { createSyncBench, service } from "../test-support/sync-bench.ts";
 import { ToyHost } from "../test-support/toy-backend.ts";
 import { createStoreView } from "../testing/view.ts";
-
-/** Service number n; its cluster IP ends in n. */
-function service(n: number, spec: Record<string, unknown> = {}): ReturnType<typeof rawService> {
-  return rawService(`s${n}`, { clusterIP: `10.96.0.${n}`, ...spec });
-}
 
 describe("when syncs happen", () => {
   it("the first change after quiet at once; then the minimum interval; what came meanwhile in one", async () => {
@@ -29,7 +24,6 @@ describe("when syncs happen", () => {
     expect(bench.syncTimes()).toEqual([0, 5000, 6000]);
     expect(bench.host.plans).toBe(3);
     expect(bench.addresses()).toHaveLength(19);
-    await bench.stop();
   });
 
   it("nothing before the node's state is known", async () => {
@@ -39,7 +33,6 @@ describe("when syncs happen", () => {
     bench.markSynced();
     await bench.clock.advance(0);
     expect(bench.addresses()).toEqual(["10.96.0.1"]);
-    await bench.stop();
   });
 
   it("R-58 after the maximum interval everything is compared with the host again", async () => {
@@ -50,7 +43,6 @@ describe("when syncs happen", () => {
     await bench.clock.advance(1000);
     expect(bench.addresses()).toEqual(["10.96.0.1"]);
     expect(bench.observer.syncs.at(-1)).toMatchObject({ full: true, put: 2 });
-    await bench.stop();
   });
 
   it("comparing takes no more than a two-hundredth of the time, however often it is due", async () => {
@@ -70,7 +62,6 @@ describe("when syncs happen", () => {
     host.clock = bench.clock;
     await bench.clock.advance(10_000 + 3 * 600_000);
     expect(bench.syncTimes()).toEqual([0, 13_000, 613_000, 1_213_000]);
-    await bench.stop();
   });
 
   it("the maximum interval is kept although something changes all the time", async () => {
@@ -82,7 +73,6 @@ describe("when syncs happen", () => {
     }
     await bench.clock.advance(0);
     expect(bench.host.objects.has("base base")).toBe(true);
-    await bench.stop();
   });
 
   it("an audit runs at once and mends what somebody did", async () => {
@@ -92,7 +82,6 @@ describe("when syncs happen", () => {
     bench.loop.audit();
     await bench.clock.advance(0);
     expect(bench.addresses()).toEqual(["10.96.0.1"]);
-    await bench.stop();
   });
 
   it("what a foreign hand did is counted, and nothing else: not what changed meanwhile, not what a failed sync left", async () => {
@@ -114,7 +103,6 @@ describe("when syncs happen", () => {
     bench.upsert(service(5));
     await bench.clock.advance(60_000);
     expect(drifts()).toEqual([0]);
-    await bench.stop();
   });
 
   it("what was done is told in the backend's words, and of a part that is gone that it was removed", async () => {
@@ -138,7 +126,6 @@ describe("when syncs happen", () => {
     }
     const thing = `the thing ${object?.key} (shop/s1:http/TCP)`;
     expect(reported).toEqual([`removed ${thing}`, `changed ${thing}`, `removed ${thing}`]);
-    await bench.stop();
   });
 
   it("what somebody was seen to leave is mended without a look, and told", async () => {
@@ -171,7 +158,6 @@ describe("when syncs happen", () => {
     await bench.clock.advance(5000);
     expect([objects.size, bench.host.observations, found()]).toMatchObject([all, 1, [{ repaired: true, put: all, drifted: all }]]);
     expect(bench.host.violations).toEqual([]);
-    await bench.stop();
   });
 
   it("a part that was seen is believed, unless something was written since", async () => {
@@ -194,7 +180,6 @@ describe("when syncs happen", () => {
       expect([objects.has(taken), objects.has("stray one"), bench.host.observations]).toEqual([true, false, observations]);
     }
     expect(bench.host.violations).toEqual([]);
-    await bench.stop();
   });
 
   it("a wrong guess of what was left fails, and is mended by comparing everything", async () => {
@@ -206,7 +191,6 @@ describe("when syncs happen", () => {
     bench.loop.fix(new Map([["service wrong", () => ({ kind: "service", key: "wrong", value: 1 })]]));
     await bench.clock.advance(5000);
     expect([bench.host.objects.has(id), bench.host.observations]).toEqual([true, 2]);
-    await bench.stop();
   });
 
   it("nothing to do is no plan", async () => {
@@ -214,7 +198,6 @@ describe("when syncs happen", () => {
     bench.loop.audit();
     await bench.clock.advance(5000);
     expect([bench.host.plans, bench.host.observations]).toEqual([1, 2]);
-    await bench.stop();
   });
 
   it("new host facts render everything again, equal ones nothing", async () => {
@@ -227,7 +210,6 @@ describe("when syncs happen", () => {
     expect(bench.loop.setHost({ generation: 2 })).toBe(false);
     await bench.clock.advance(5000);
     expect([bench.host.plans, bench.observer.syncs.length]).toEqual([2, syncs]);
-    await bench.stop();
   });
 });
 
@@ -238,7 +220,6 @@ describe("R-58 a host that already holds something", () => {
     const bench = await createSyncBench([service(2), service(3)], { host: former.host });
     expect(bench.addresses()).toEqual(["10.96.0.2", "10.96.0.3"]);
     expect(bench.observer.syncs).toMatchObject([{ put: 1, removed: 1, full: true }]);
-    await bench.stop();
   });
 
   it("stopping leaves everything in force", async () => {
@@ -259,7 +240,6 @@ describe("what lingers", () => {
     expect(bench.host.plans).toBe(plans + 1);
     await bench.clock.advance(60_000);
     expect(bench.host.plans).toBe(plans + 1);
-    await bench.stop();
   });
 });
 
@@ -316,7 +296,6 @@ describe("connections to forget", () => {
     await bench.clock.advance(5000);
     expect(bench.observer.failures).toEqual([]);
     expect(bench.log.lines.filter(({ level }) => level === "warn")).toHaveLength(1);
-    await bench.stop();
   });
 
   it("what could not be forgotten is tried again with the next sync", async () => {
@@ -328,7 +307,6 @@ describe("connections to forget", () => {
     bench.upsert(service(1));
     await bench.clock.advance(5000);
     expect(bench.host.forgotten.at(-1)).toMatchObject([{ address: "10.96.0.10", keep: ["10.1.1.2:53"] }]);
-    await bench.stop();
   });
 
   it("R-42 never flows that a change may let in, by what the rows were before it", async () => {
@@ -350,7 +328,6 @@ describe("connections to forget", () => {
     expect(stoppedAtApply).toEqual([false, true]);
     expect(bench.host.forgotten).toMatchObject([[{ address: "10.96.0.10", keep: ["10.1.1.1:53"] }]]);
     expect(bench.log.lines.filter(({ level }) => level === "warn")).toEqual([]);
-    await bench.stop();
   });
 
   it("not while the change is not in force", async () => {
@@ -363,7 +340,6 @@ describe("connections to forget", () => {
     bench.host.faults = {};
     await bench.clock.advance(60_000);
     expect(bench.host.forgotten.at(-1)).toMatchObject([{ keep: ["10.1.1.2:53"] }]);
-    await bench.stop();
   });
 });
 
@@ -383,7 +359,6 @@ describe("the feed is lost", () => {
     await bench.clock.advance(1000);
     expect(bench.addresses()).toEqual(["10.96.0.2"]);
     expect(bench.observer.failures).toEqual([]);
-    await bench.stop();
   });
 
   it("drift is mended meanwhile", async () => {
@@ -396,7 +371,6 @@ describe("the feed is lost", () => {
     bench.loop.audit();
     await bench.clock.advance(1000);
     expect(bench.addresses()).toEqual(["10.96.0.1"]);
-    await bench.stop();
   });
 });
 
@@ -420,7 +394,6 @@ describe("stopping", () => {
     const failing = await createSyncBench([service(1)], { faults: { apply: () => "before" } });
     await failing.stop();
     expect(failing.observer.failures.length).toBeGreaterThan(0);
-    const unsynced = await createSyncBench([service(1)], { isSynced: false });
-    await unsynced.stop();
+    await (await createSyncBench([service(1)], { isSynced: false })).stop();
   });
 });

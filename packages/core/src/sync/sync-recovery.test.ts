@@ -1,22 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { KernelObject } from "../contract/backend.ts";
 import { rawService, rawSlice } from "../testing/objects.ts";
 import type { RawObject } from "../testing/objects.ts";
-import { createSyncBench } from "../test-support/sync-bench.ts";
+import { createSyncBench, service, services } from "../test-support/sync-bench.ts";
 import type { SyncBench, SyncBenchOptions } from "../test-support/sync-bench.ts";
-import { ToyHost } from "../test-support/toy-backend.ts";
-
-function service(n: number, spec: RawObject = {}): RawObject {
-  return rawService(`s${n}`, { clusterIP: `10.96.0.${n}`, ...spec });
-}
-
-function services(count: number): readonly RawObject[] {
-  return Array.from({ length: count }, (_, index) => service(index + 1));
-}
-
-function addressesOf({ objects }: ToyHost): readonly string[] {
-  return [...objects.values()].flatMap(({ kind, key }) => (kind === "destination" ? [key.slice(0, key.lastIndexOf(":"))] : [])).toSorted();
-}
+import { addressesOf, refuses, ToyHost } from "../test-support/toy-backend.ts";
 
 /** A host that a process which is gone has left these objects in force on. */
 async function hostWith(objects: readonly RawObject[]): Promise<ToyHost> {
@@ -40,10 +27,6 @@ async function restart(
   return { ...(await createSyncBench(objects, { ...options, host, faults: { ...faults, apply } })), moments };
 }
 
-function refuses(part: string): (object: KernelObject) => boolean {
-  return ({ key, value }) => `${key} ${JSON.stringify(value)}`.includes(part);
-}
-
 describe("R-58 a process that starts on a host where services are in force", () => {
   it("and refuses one more takes none of them away, at no moment", async () => {
     const host = await hostWith(services(4));
@@ -51,7 +34,6 @@ describe("R-58 a process that starts on a host where services are in force", () 
     const four = ["10.96.0.1", "10.96.0.2", "10.96.0.3", "10.96.0.4"];
     expect(bench.moments.filter((moment) => moment.length < 4)).toEqual([]);
     expect([bench.addresses(), bench.observer.quarantines.at(-1)]).toEqual([four, ["shop/s5:http/TCP"]]);
-    await bench.stop();
   });
 
   it("and fails once takes none of them away, and catches up in the same sync", async () => {
@@ -62,7 +44,6 @@ describe("R-58 a process that starts on a host where services are in force", () 
       const five = services(5).map((_, index) => `10.96.0.${index + 1}`);
       expect(bench.moments.filter((moment) => moment.length < 4)).toEqual([]);
       expect([bench.addresses(), bench.observer.syncs.length]).toEqual([five, 1]);
-      await bench.stop();
     }
   });
 
@@ -84,7 +65,6 @@ describe("R-58 a process that starts on a host where services are in force", () 
     await bench.clock.advance(60_000);
     expect(bench.addresses()).toEqual(["10.96.0.3", "10.96.1.1"]);
     expect(host.objects.has("pick 2")).toBe(false);
-    await bench.stop();
   });
 
   it("and refuses everything changes nothing", async () => {
@@ -96,7 +76,6 @@ describe("R-58 a process that starts on a host where services are in force", () 
     host.faults = {};
     await bench.clock.advance(30_000);
     expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.4", "10.96.0.5"]);
-    await bench.stop();
   });
 });
 
@@ -129,7 +108,6 @@ describe("R-58 an application that fails half done", () => {
     await bench.clock.advance(0);
     expect(moments.slice(1).filter((moment) => !moment.includes("10.96.0.2") || !moment.includes("10.96.0.3"))).toEqual([]);
     expect([bench.addresses(), bench.observer.quarantines.at(-1)]).toEqual([["10.96.0.2", "10.96.0.3"], ["shop/s4:http/TCP"]]);
-    await bench.stop();
   });
 });
 
@@ -144,7 +122,6 @@ describe("R-55 an object that fails by itself", () => {
     await bench.clock.advance(0);
     expect([bench.addresses(), host.plans, host.observations]).toEqual([["10.96.0.1", "10.96.0.3", "10.96.0.4"], plans + 1, observations]);
     expect([bench.loop.lastError, bench.loop.pendingSinceMs, host.violations]).toEqual([undefined, undefined, []]);
-    await bench.stop();
   });
 
   it("is retried by itself with doubling waits, told once, and heals", async () => {
@@ -166,7 +143,6 @@ describe("R-55 an object that fails by itself", () => {
     host.faults = {};
     await bench.clock.advance(2_000);
     expect([bench.addresses(), bench.observer.quarantines.at(-1)]).toEqual([["10.96.0.1", "10.96.0.2"], []]);
-    await bench.stop();
   });
 
   it("of the skeleton takes nothing away, and is retried by itself", async () => {
@@ -188,7 +164,6 @@ describe("R-55 an object that fails by itself", () => {
     host.faults = {};
     await bench.clock.advance(1_000);
     expect(host.objects.get("base base")?.value).toEqual({ bit: 14, generation: 2 });
-    await bench.stop();
   });
 
   it("fails a sync that is to happen once, after the rest is in force", async () => {
@@ -239,6 +214,5 @@ describe("what a backend throws", () => {
     bench.loop.audit();
     await bench.clock.advance(0);
     expect(bench.loop.lastError?.code).toBe("tool_failed");
-    await bench.stop();
   });
 });

@@ -1,20 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { KernelObject } from "../contract/backend.ts";
-import { rawService, rawSlice } from "../testing/objects.ts";
-import type { RawObject } from "../testing/objects.ts";
-import { createSyncBench } from "../test-support/sync-bench.ts";
+import { rawSlice } from "../testing/objects.ts";
+import { createSyncBench, service } from "../test-support/sync-bench.ts";
 import type { SyncBench } from "../test-support/sync-bench.ts";
-import { ToyHost } from "../test-support/toy-backend.ts";
+import { refuses, ToyHost } from "../test-support/toy-backend.ts";
 
 const REFUSED = "row refused by the host, kept as it was";
-
-function service(n: number, spec: RawObject = {}): RawObject {
-  return rawService(`s${n}`, { clusterIP: `10.96.0.${n}`, ...spec });
-}
-
-function refuses(part: string): (object: KernelObject) => boolean {
-  return ({ key, value }) => `${key} ${JSON.stringify(value)}`.includes(part);
-}
 
 /** Who has an address in force, as its object says. */
 function ownerOf({ objects }: ToyHost, address: string): unknown {
@@ -34,7 +25,6 @@ describe("R-55 a row in force that the host would refuse now", () => {
     bench.loop.audit();
     await bench.clock.advance(0);
     expect([bench.addresses(), bench.loop.lastError]).toEqual([["10.96.0.1", "10.96.0.3"], undefined]);
-    await bench.stop();
   });
 
   it("holds up no other that comes when it alone was lost", async () => {
@@ -47,7 +37,6 @@ describe("R-55 a row in force that the host would refuse now", () => {
     bench.upsert(service(4));
     await bench.clock.advance(0);
     expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.4"]);
-    await bench.stop();
   });
 
   it("and in its new form, too, holds up no other while it waits", async () => {
@@ -62,7 +51,6 @@ describe("R-55 a row in force that the host would refuse now", () => {
     bench.upsert(service(3));
     await bench.clock.advance(0);
     expect(bench.addresses()).toContain("10.96.0.3");
-    await bench.stop();
   });
 });
 
@@ -76,7 +64,6 @@ describe("R-55 a row that is held as it was", () => {
     await bench.clock.advance(0);
     expect(ownerOf(host, "192.0.2.1")).toMatchObject({ row: "shop/s2:http/TCP" });
     expect(errorsOf(bench)).toEqual([REFUSED]);
-    await bench.stop();
   });
 
   it("keeps no cluster IP that a Service gets later", async () => {
@@ -88,7 +75,6 @@ describe("R-55 a row that is held as it was", () => {
     bench.upsert(service(20, { clusterIP: "10.97.0.20" }));
     await bench.clock.advance(60_000);
     expect(ownerOf(host, "10.97.0.20")).toMatchObject({ row: "shop/s20:http/TCP" });
-    await bench.stop();
   });
 
   it("keeps no old form of what rows share", async () => {
@@ -100,7 +86,6 @@ describe("R-55 a row that is held as it was", () => {
     await bench.clock.advance(0);
     expect(host.objects.get("pick 1")?.value).toEqual({ size: 1, generation: 2 });
     expect(errorsOf(bench)).toEqual([REFUSED]);
-    await bench.stop();
   });
 
   it("since before a restart keeps what it may share with a Service that goes", async () => {
@@ -113,7 +98,6 @@ describe("R-55 a row that is held as it was", () => {
     bench.remove("s1");
     await bench.clock.advance(0);
     expect([bench.addresses(), host.objects.has("pick 2")]).toEqual([["10.96.0.2", "10.96.0.9"], true]);
-    await bench.stop();
   });
 });
 
@@ -129,6 +113,5 @@ describe("R-55 what is refused for the first time", () => {
     isBad = false;
     await bench.clock.advance(5_000);
     expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.3"]);
-    await bench.stop();
   });
 });

@@ -1,19 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { ProxyError } from "../model/errors.ts";
-import { rawService, rawSlice } from "../testing/objects.ts";
+import { rawSlice } from "../testing/objects.ts";
 import type { RawObject } from "../testing/objects.ts";
-import { createSyncBench } from "../test-support/sync-bench.ts";
+import { createSyncBench, service, services } from "../test-support/sync-bench.ts";
 import type { SyncBench } from "../test-support/sync-bench.ts";
 
 const MANY = 40;
-
-function service(n: number, spec: RawObject = {}): RawObject {
-  return rawService(`s${n}`, { clusterIP: `10.96.0.${n}`, ...spec });
-}
-
-function services(count: number): readonly RawObject[] {
-  return Array.from({ length: count }, (_, index) => service(index + 1));
-}
 
 /** A Service of UDP with one endpoint. */
 function dns(n: number, ip: string): readonly RawObject[] {
@@ -40,7 +32,6 @@ describe("a host that can do so much in a turn", () => {
     // 40 and the base, no minimum interval between them.
     expect(deferredOf(slow)).toEqual([34, 27, 20, 13, 6, 0]);
     expect(slow.syncTimes().at(-1)).toBeLessThan(100);
-    await Promise.all([slow.stop(), quick.stop()]);
   });
 
   it("does not keep a newer change waiting for all that it still has to do", async () => {
@@ -51,7 +42,6 @@ describe("a host that can do so much in a turn", () => {
     expect(bench.addresses().length).toBeLessThan(MANY / 2);
     await bench.clock.advance(100);
     expect(bench.addresses()).toHaveLength(MANY + 1);
-    await bench.stop();
   });
 
   it("is not asked for what nobody wants any more by then", async () => {
@@ -59,14 +49,12 @@ describe("a host that can do so much in a turn", () => {
     for (let n = 1; n <= 10; n++) bench.remove(`s${n}`);
     await bench.clock.advance(100);
     expect([bench.addresses(), bench.host.plans]).toEqual([[], 2]);
-    await bench.stop();
   });
 
   it("is told how long a turn is", async () => {
     const bench = await createSyncBench([service(1)]);
     const short = await createSyncBench([service(1)], { turnMs: 20 });
     expect([bench.host.turnsMs, short.host.turnsMs]).toEqual([[1_000], [20]]);
-    await Promise.all([bench.stop(), short.stop()]);
   });
 
   it("counts as waiting until all is in force, and triggers are told only then", async () => {
@@ -81,7 +69,6 @@ describe("a host that can do so much in a turn", () => {
     await bench.clock.advance(10);
     expect([bench.loop.pendingSinceMs, bench.loop.lastSuccessMs, deferredOf(bench)]).toEqual([undefined, changedMs + 2, [0, 2, 1, 0]]);
     expect(bench.observer.syncs.map(({ triggersMs }) => triggersMs)).toEqual([[], [], [], [Date.parse(triggered)]]);
-    await bench.stop();
   });
 
   it("has the flows of a row forgotten when all of the row is in force, and of others before", async () => {
@@ -95,7 +82,6 @@ describe("a host that can do so much in a turn", () => {
     expect(forgottenBy(bench)).toEqual(["10.96.0.1"]);
     await bench.clock.advance(10);
     expect(forgottenBy(bench)).toEqual(["10.96.0.1", "10.96.0.2"]);
-    await bench.stop();
   });
 
   it("has no flows judged by a row of before as long as its new form waits for a turn", async () => {
@@ -117,7 +103,6 @@ describe("a host that can do so much in a turn", () => {
       ["10.96.0.2", ["10.1.0.9:53"]],
       ["10.96.0.1", ["10.1.0.8:53"]],
     ]);
-    await bench.stop();
   });
 
   it("that tries nothing at all has failed, and is tried again after a while", async () => {
@@ -130,7 +115,6 @@ describe("a host that can do so much in a turn", () => {
     bench.host.faults = {};
     await bench.clock.advance(60_000);
     expect([bench.addresses().length, bench.loop.lastError]).toEqual([3, undefined]);
-    await bench.stop();
   });
 
   it("finishes what lingers, whatever else it has to do", async () => {
@@ -140,7 +124,6 @@ describe("a host that can do so much in a turn", () => {
     await bench.clock.advance(1_000);
     expect([bench.addresses(), bench.observer.syncs.at(-1)?.deferred]).toEqual([[], 0]);
     expect((await bench.host.open().observe(new AbortController().signal))?.lingering).toEqual([]);
-    await bench.stop();
   });
 
   it("and refuses a row, has all others in force", async () => {
@@ -153,7 +136,6 @@ describe("a host that can do so much in a turn", () => {
     bench.host.faults = { stepsPerTurn: 2 };
     await bench.clock.advance(60_000);
     expect(bench.addresses()).toHaveLength(9);
-    await bench.stop();
   });
 
   it("is given as many turns as it takes by a one-time sync", async () => {

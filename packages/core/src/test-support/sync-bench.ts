@@ -1,3 +1,4 @@
+import { onTestFinished } from "vitest";
 import { createFeed } from "../state/node-view.ts";
 import { OBJECT_KINDS } from "../model/api-objects.ts";
 import type { Issue } from "../model/api-objects.ts";
@@ -7,11 +8,12 @@ import type { SyncLoopOptions } from "../sync/sync-loop.ts";
 import { flushPromises, TestClock } from "../testing/clock.ts";
 import { carryOut } from "../testing/history.ts";
 import type { ObjectEvent } from "../testing/history.ts";
+import { rawService } from "../testing/objects.ts";
 import type { RawObject } from "../testing/objects.ts";
 import { RecordingLog } from "../testing/recording-log.ts";
 import { RecordingObserver, ScriptedFeed } from "./records.ts";
 import type { KernelObject } from "../contract/backend.ts";
-import { ToyHost } from "./toy-backend.ts";
+import { addressesOf, ToyHost } from "./toy-backend.ts";
 import type { ToyFacts, ToyFaults, ToyStep } from "./toy-backend.ts";
 import { POD_SETTINGS, upsertRaw } from "../testing/view.ts";
 
@@ -50,7 +52,7 @@ export interface SyncBench {
   addresses(): readonly string[];
   /** When syncs succeeded, in ms since the start. */
   syncTimes(): readonly number[];
-  /** End the loop; resolves when `run` has returned. @throws {Error} when a plan did not fit what the host held. */
+  /** End the loop, as the end of the test does; resolves when `run` has returned. @throws {Error} when a plan did not fit what the host held. */
   stop(): Promise<void>;
 }
 
@@ -84,6 +86,12 @@ export async function createSyncBench(objects: readonly RawObject[], options: Sy
   if (options.isSynced !== false) markSynced();
   const abort = new AbortController();
   const running = options.isIdle === true ? Promise.resolve() : loop.run(abort.signal);
+  const stop = async (): Promise<void> => {
+    abort.abort();
+    await running;
+    if (host.violations.length > 0) throw new Error(`plans did not fit the host: ${host.violations.join("; ")}`);
+  };
+  onTestFinished(stop);
   await flushPromises();
   return {
     loop,
@@ -99,14 +107,16 @@ export async function createSyncBench(objects: readonly RawObject[], options: Sy
     remove: (name: string): void => store.remove("Service", "shop", name),
     addresses: (): readonly string[] => addressesOf(host),
     syncTimes: (): readonly number[] => observer.syncs.map(({ atMs }) => atMs - startMs),
-    async stop(): Promise<void> {
-      abort.abort();
-      await running;
-      if (host.violations.length > 0) throw new Error(`plans did not fit the host: ${host.violations.join("; ")}`);
-    },
+    stop,
   };
 }
 
-function addressesOf({ objects }: ToyHost): readonly string[] {
-  return [...objects.values()].flatMap(({ kind, key }) => (kind === "destination" ? [key.slice(0, key.lastIndexOf(":"))] : [])).toSorted();
+/** Service number n; its cluster IP ends in n. */
+export function service(n: number, spec: RawObject = {}): RawObject {
+  return rawService(`s${n}`, { clusterIP: `10.96.0.${n}`, ...spec });
+}
+
+/** The Services with the numbers from 1 to `count`. */
+export function services(count: number): readonly RawObject[] {
+  return Array.from({ length: count }, (_, index) => service(index + 1));
 }

@@ -101,9 +101,9 @@ export class ToyHost {
     if (turn !== undefined) this.turnsMs.push(turn.untilMs - this.#nowMs);
     const fault = this.faults.apply?.();
     if (fault === "before") throw new ProxyError(this.faults.code ?? "tool_failed", "the toy host failed");
-    const { lingersMs, refuses, stepsPerTurn = Number.POSITIVE_INFINITY } = this.faults;
+    const { lingersMs, refuses: isRefused, stepsPerTurn = Number.POSITIVE_INFINITY } = this.faults;
     const now = steps.slice(0, stepsPerTurn);
-    const refused = now.filter((step) => step.do === "put" && refuses?.(step.object) === true);
+    const refused = now.filter((step) => step.do === "put" && isRefused?.(step.object) === true);
     if (refused.length > 0 && this.faults.isAtomic !== false)
       throw new ProxyError(this.faults.code ?? "tool_failed", "the toy host refused the plan");
     for (const step of now.filter((one) => !refused.includes(one))) this.#carryOut(step);
@@ -155,4 +155,14 @@ export function renderToy(row: ServicePort, { host }: Context<ToyFacts>): readon
   });
   const size = row.cluster.length;
   return size === 0 ? own : [...own, { kind: "pick", key: String(size), value: { size, ...host } }];
+}
+
+/** Addresses in force on a host, sorted. */
+export function addressesOf({ objects }: ToyHost): readonly string[] {
+  return [...objects.values()].flatMap(({ kind, key }) => (kind === "destination" ? [key.slice(0, key.lastIndexOf(":"))] : [])).toSorted();
+}
+
+/** Refuse what has this anywhere in its key and value. */
+export function refuses(part: string): (object: KernelObject) => boolean {
+  return ({ key, value }) => `${key} ${JSON.stringify(value)}`.includes(part);
 }
