@@ -1,12 +1,11 @@
-import { appendFile, mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { appendFile, mkdir, rename, rm, symlink, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ProxyError, type Issue } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { FileReader } from "./file-reader.ts";
 import { scanPath } from "./file-scan.ts";
 import { createFileSource, type FileTimings } from "./file-source.ts";
-import { eventually, RecordingLog, RecordingSink, TestClock } from "../test-support/world.ts";
+import { eventually, RecordingLog, RecordingSink, TestClock, testDirectory } from "../test-support/world.ts";
 
 /** Polling is off, so that what is seen is seen by watching. */
 const QUICK: Partial<FileTimings> = { debounceMs: 10, graceMs: 60, pollMs: 3_600_000 };
@@ -22,7 +21,7 @@ let stop: AbortController;
 let running: Promise<void> | undefined;
 
 beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "turnout-file-"));
+  directory = await testDirectory();
   sink = new RecordingSink();
   log = new RecordingLog();
   clock = new TestClock();
@@ -35,7 +34,6 @@ beforeEach(async () => {
 afterEach(async () => {
   stop.abort();
   await running;
-  await rm(directory, { recursive: true, force: true });
 });
 
 const at = (...names: readonly string[]): string => join(directory, ...names);
@@ -245,7 +243,7 @@ describe("a change", () => {
 
   it("is found by polling where watching fails to tell", async () => {
     // What a directory symlink points at is swapped from outside: no watched directory has an event.
-    const elsewhere = await mkdtemp(join(tmpdir(), "turnout-file-"));
+    const elsewhere = await testDirectory();
     await mkdir(join(elsewhere, "1"));
     await writeFile(join(elsewhere, "1", "a.yaml"), service("a"));
     await mkdir(join(elsewhere, "2"));
@@ -258,7 +256,6 @@ describe("a change", () => {
     await expectObjects("Service shop/b");
     expect(issues).toEqual([]);
     stop.abort();
-    await rm(elsewhere, { recursive: true });
   });
 
   it("that removes an object, or its file, removes it", async () => {

@@ -1,36 +1,29 @@
 import { once } from "node:events";
-import { lstat, mkdir, mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { lstat, mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { connect, createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { needs } from "@turnout/house/needs";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { eventually, ManualClock, RecordingLog } from "../test-support/world.ts";
+import { beforeEach, describe, expect, test } from "vitest";
+import { eventually, ManualClock, RecordingLog, testDirectory, untilTestEnds } from "../test-support/world.ts";
 import { listenUnix, type UnixListener } from "./unix-listener.ts";
 
 let directory: string;
 let path: string;
-let listener: UnixListener | undefined;
+let listener: UnixListener;
 let clock: ManualClock;
 let log: RecordingLog;
 
 beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "turnout-listen-"));
+  directory = await testDirectory();
   path = join(directory, "node.sock");
   clock = new ManualClock();
   log = new RecordingLog();
 });
 
-afterEach(async () => {
-  await listener?.close();
-  listener = undefined;
-  await rm(directory, { recursive: true });
-});
-
 /** How many connections it took, with one made here. */
 async function listen(options: Partial<Parameters<typeof listenUnix>[0]> = {}): Promise<number> {
   let connections = 0;
-  listener = await listenUnix({
+  const made = await listenUnix({
     path,
     mode: 0o660,
     onConnection: (socket) => {
@@ -41,6 +34,7 @@ async function listen(options: Partial<Parameters<typeof listenUnix>[0]> = {}): 
     log,
     ...options,
   });
+  listener = untilTestEnds(made);
   await visit();
   return connections;
 }
@@ -74,8 +68,7 @@ describe("a listener on a unix socket", () => {
     expect(await listen({ mode: 0o600 })).toBe(1);
     const stats = await lstat(path);
     expect([stats.isSocket(), stats.mode & 0o777]).toEqual([true, 0o600]);
-    await listener?.close();
-    listener = undefined;
+    await listener.close();
     expect(await readdir(directory)).toEqual([]);
   });
 
@@ -119,8 +112,7 @@ describe("a listener on a unix socket", () => {
     const mine = listener;
     await rm(path);
     await writeFile(path, "another's");
-    await mine?.close();
-    listener = undefined;
+    await mine.close();
     expect((await lstat(path)).size).toBe(9);
   });
 
@@ -141,7 +133,7 @@ describe("a socket that somebody removes", () => {
 
   test("is made again with its mode, and who is connected stays so", async () => {
     let taken = 0;
-    listener = await listenUnix({ path, mode: 0o600, onConnection: () => (taken += 1), clock, log });
+    listener = untilTestEnds(await listenUnix({ path, mode: 0o600, onConnection: () => (taken += 1), clock, log }));
     const early = connect(path);
     await once(early, "connect");
     await rm(path);
@@ -154,7 +146,6 @@ describe("a socket that somebody removes", () => {
     early.destroy();
     late.destroy();
     await listener.close();
-    listener = undefined;
     expect(await readdir(directory)).toEqual([]);
   });
 
@@ -162,7 +153,7 @@ describe("a socket that somebody removes", () => {
     await listen();
     await rename(directory, `${directory}.away`);
     await looked(PROBLEM);
-    expect(listener?.problem).toMatch(/can't be made again.*make its directory first/);
+    expect(listener.problem).toMatch(/can't be made again.*make its directory first/);
     for (let again = 0; again < 3; again++) clock.advance(1_000);
     await mkdir(directory);
     await looked(REMOVED);
@@ -176,10 +167,10 @@ describe("a socket that somebody removes", () => {
     await rm(path);
     await leaveStale();
     await looked(PROBLEM);
-    expect(listener?.problem).toBe("something else is where our socket was");
+    expect(listener.problem).toBe("something else is where our socket was");
     await rm(path);
     await looked(REMOVED);
-    expect(listener?.problem).toBe("");
+    expect(listener.problem).toBe("");
     await visit();
   });
 });

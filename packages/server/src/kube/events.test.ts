@@ -1,8 +1,8 @@
 import type { ProxyEvent } from "@turnout/client/daemon";
 import { createApiServer, type ApiServer } from "@turnout/lab";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { KubeRun, service, watching } from "../test-support/kube.ts";
-import { eventually, ManualClock, TestClock } from "../test-support/world.ts";
+import { eventually, ManualClock, TestClock, untilTestEnds } from "../test-support/world.ts";
 import { EventQueue } from "./events/event-queue.ts";
 
 const STARTING: ProxyEvent = { reason: "Starting", action: "StartKubeProxy", note: "it is Turnout", type: "Normal" };
@@ -16,14 +16,9 @@ let clock: TestClock;
 
 beforeEach(async () => {
   run = await KubeRun.create();
-  api = await createApiServer();
+  api = untilTestEnds(await createApiServer());
   clock = new TestClock(20);
   api.apply(service("cart"));
-});
-
-afterEach(async () => {
-  await run.end();
-  await api.close();
 });
 
 function queueWith(event: ProxyEvent = STARTING, by: TestClock | ManualClock = clock, nodeName = "node-1"): EventQueue {

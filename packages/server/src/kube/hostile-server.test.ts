@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { createApiServer, type ApiServer } from "@turnout/lab";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { KubeRun, service, slice, watching, type TestServer } from "../test-support/kube.ts";
-import { eventually } from "../test-support/world.ts";
+import { eventually, untilTestEnds } from "../test-support/world.ts";
 
 /** What is answered to a request path; undefined: what the API server behind it says. */
 type Answer = (path: string) => Buffer | undefined;
@@ -64,9 +64,9 @@ let server: TestServer;
 
 beforeEach(async () => {
   run = await KubeRun.create();
-  api = await createApiServer();
+  api = untilTestEnds(await createApiServer());
   for (const object of [service("cart"), slice("cart-1")]) api.apply(object);
-  front = await Front.open(Number(new URL(api.url).port));
+  front = untilTestEnds(await Front.open(Number(new URL(api.url).port)));
   server = {
     requests: api.requests,
     get watchCount() {
@@ -74,12 +74,6 @@ beforeEach(async () => {
     },
     kubeconfig: () => api.kubeconfig({ server: front.url }),
   };
-});
-
-afterEach(async () => {
-  await run.end();
-  front.close();
-  await api.close();
 });
 
 /** Let the front answer for a while, then the API server. Gives what was delivered meanwhile; what changed afterwards must come. */

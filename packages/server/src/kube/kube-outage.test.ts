@@ -2,10 +2,10 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ProxyError } from "@turnout/core";
 import { createApiServer, type ApiServer, type ApiServerOptions } from "@turnout/lab";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { createKubeSource } from "./kube-source.ts";
 import { asked, cidr, KubeRun, node, service, watching } from "../test-support/kube.ts";
-import { eventually, RecordingSink, TestClock, type RecordingLog } from "../test-support/world.ts";
+import { eventually, RecordingSink, TestClock, type RecordingLog, untilTestEnds } from "../test-support/world.ts";
 
 let api: ApiServer;
 let run: KubeRun;
@@ -25,13 +25,8 @@ beforeEach(async () => {
   ({ sink, log } = run);
 });
 
-afterEach(async () => {
-  await run.end();
-  await api.close();
-});
-
 async function start(options: ApiServerOptions = {}, objects: readonly unknown[] = []): Promise<void> {
-  api = await createApiServer(options);
+  api = untilTestEnds(await createApiServer(options));
   for (const object of objects) api.apply(object);
 }
 

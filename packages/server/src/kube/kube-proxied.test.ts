@@ -1,8 +1,8 @@
 import { createApiServer, createAuthority, type ApiServer } from "@turnout/lab";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { KubeRun, service, watching } from "../test-support/kube.ts";
 import { startProxy, type TestProxy, type TestProxyOptions } from "../test-support/proxies.ts";
-import { eventually } from "../test-support/world.ts";
+import { eventually, untilTestEnds } from "../test-support/world.ts";
 
 const authority = createAuthority("lab", Date.now());
 const tls = { ...authority.issue({ commonName: "api", hosts: ["api.lab"] }), ca: authority.cert };
@@ -16,14 +16,8 @@ beforeEach(async () => {
   run = await KubeRun.create();
 });
 
-afterEach(async () => {
-  await run.end();
-  proxy.close();
-  await api.close();
-});
-
 async function start(isTls: boolean, options: TestProxyOptions): Promise<void> {
-  api = await createApiServer(isTls ? { tls } : {});
+  api = untilTestEnds(await createApiServer(isTls ? { tls } : {}));
   api.apply(service("cart"));
   proxy = await startProxy(options);
 }
@@ -79,7 +73,7 @@ describe("an API server behind a proxy", () => {
   it.each(["http", "socks5"] as const)(
     "is followed through proxy-url of the kubeconfig (%s), whatever the environment says",
     async (kind) => {
-      api = await createApiServer({ tls: { ...tls, ...authority.issue({ commonName: "api", hosts: ["127.0.0.1"] }) } });
+      api = untilTestEnds(await createApiServer({ tls: { ...tls, ...authority.issue({ commonName: "api", hosts: ["127.0.0.1"] }) } }));
       api.apply(service("cart"));
       proxy = await startProxy({ kind });
       const env = { HTTPS_PROXY: "http://127.0.0.1:9", NO_PROXY: "*" };
@@ -159,5 +153,6 @@ describe("a proxy that does not work", () => {
     await expect(other.follow(server(named()), {}, { env: { HTTPS_PROXY: "socks4://127.0.0.1:1" } })).rejects.toThrow(
       "[invalid_object] HTTPS_PROXY names a proxy of an unknown kind: socks4://127.0.0.1:1",
     );
+    await expect(other.end()).rejects.toThrow("unknown kind");
   });
 });

@@ -1,7 +1,7 @@
 import { createApiServer, type ApiServer, type ApiServerOptions } from "@turnout/lab";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { asked, cidr, KubeRun, node, service, slice, watching } from "../test-support/kube.ts";
-import { eventually, ManualClock, TestClock, type RecordingLog, type RecordingSink } from "../test-support/world.ts";
+import { eventually, ManualClock, TestClock, type RecordingLog, type RecordingSink, untilTestEnds } from "../test-support/world.ts";
 
 let api: ApiServer;
 let run: KubeRun;
@@ -13,13 +13,8 @@ beforeEach(async () => {
   ({ sink, log } = run);
 });
 
-afterEach(async () => {
-  await run.end();
-  await api.close();
-});
-
 async function start(options: ApiServerOptions = {}, objects: readonly unknown[] = []): Promise<void> {
-  api = await createApiServer(options);
+  api = untilTestEnds(await createApiServer(options));
   for (const object of objects) api.apply(object);
 }
 

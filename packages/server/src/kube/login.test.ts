@@ -1,24 +1,22 @@
 import { once } from "node:events";
-import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, readFile, writeFile } from "node:fs/promises";
 import http from "node:http";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
 import { createApiServer, createAuthority } from "@turnout/lab";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { KubeRun } from "../test-support/kube.ts";
 import { startProxy } from "../test-support/proxies.ts";
-import { eventually } from "../test-support/world.ts";
+import { eventually, testDirectory, untilTestEnds } from "../test-support/world.ts";
 import { openLoginPlugin } from "./access/open-login.ts";
 
 let folder: string;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "turnout-login-"));
+  folder = await testDirectory();
 });
-afterEach(() => rm(folder, { recursive: true }));
 
 const V1 = "client.authentication.k8s.io/v1";
 
@@ -81,12 +79,11 @@ describe("OpenID Connect", () => {
       const said = request.method === "GET" ? { token_endpoint: `${issuer}/token` } : given;
       response.writeHead(given["error"] === undefined ? 200 : 400).end(JSON.stringify(said));
     };
-    provider = http.createServer((request, response) => void answer(request, response));
+    provider = untilTestEnds(http.createServer((request, response) => void answer(request, response)));
     provider.listen(0, "127.0.0.1");
     await once(provider, "listening");
     issuer = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
   });
-  afterEach(() => provider.close());
   const login = (config: object): ReturnType<typeof openLoginPlugin> =>
     openLoginPlugin({
       "auth-provider": { name: "oidc", config: { "idp-issuer-url": issuer, "client-id": "kube", "client-secret": "s:t", ...config } },
@@ -113,10 +110,8 @@ describe("OpenID Connect", () => {
 
   it("reaches the provider through the proxy of the environment", async () => {
     const authority = createAuthority("lab", Date.now());
-    const secure = https.createServer(
-      authority.issue({ commonName: "provider", hosts: ["api.lab"] }),
-      provider.listeners("request")[0] as http.RequestListener,
-    );
+    const listener = provider.listeners("request")[0] as http.RequestListener;
+    const secure = untilTestEnds(https.createServer(authority.issue({ commonName: "provider", hosts: ["api.lab"] }), listener));
     secure.listen(0, "127.0.0.1");
     await once(secure, "listening");
     const host = `api.lab:${(secure.address() as AddressInfo).port}`;
@@ -129,8 +124,6 @@ describe("OpenID Connect", () => {
     expect(credentials.authorization).toBe(`Bearer ${given["id_token"]}`);
     expect(proxy.asked).toEqual([`CONNECT ${host}`, `CONNECT ${host}`]);
     vi.unstubAllEnvs();
-    proxy.close();
-    secure.close();
   });
 
   it("says what is wrong when it gets none", async () => {
@@ -152,27 +145,22 @@ describe("an auth-provider that only client-node has", () => {
   it("logs in by it over TLS, and again when the API server refuses what it gave", async () => {
     const authority = createAuthority("lab", Date.now());
     const tls = { ...authority.issue({ commonName: "api", hosts: ["127.0.0.1"] }), ca: authority.cert };
-    const api = await createApiServer({ tls, token: "token-1" });
+    const api = untilTestEnds(await createApiServer({ tls, token: "token-1" }));
     const run = await KubeRun.create();
-    try {
-      const command = join(folder, "gcloud");
-      const said = `{"credential":{"token":"token-'$n'","end":"'$(date -u -d '1 hour' +%FT%TZ)'"}}`;
-      await writeFile(command, `#!/bin/sh\necho "$@" >> ${folder}/calls\nn=$(wc -l < ${folder}/calls)\necho '${said}'\n`);
-      await chmod(command, 0o755);
-      const user = `user: ${JSON.stringify(gcp(command))}`;
-      await run.follow({
-        requests: api.requests,
-        watchCount: 0,
-        kubeconfig: () => api.kubeconfig({ token: undefined }).replace("user: {}", user),
-      });
-      api.requireToken("token-2");
-      api.dropWatches();
-      await eventually(() => api.requests.some(({ authorization }) => authorization === "Bearer token-2"));
-      expect((await readFile(join(folder, "calls"), "utf8")).split("\n").slice(0, 2)).toEqual(["config", "config"]);
-    } finally {
-      await run.end();
-      await api.close();
-    }
+    const command = join(folder, "gcloud");
+    const said = `{"credential":{"token":"token-'$n'","end":"'$(date -u -d '1 hour' +%FT%TZ)'"}}`;
+    await writeFile(command, `#!/bin/sh\necho "$@" >> ${folder}/calls\nn=$(wc -l < ${folder}/calls)\necho '${said}'\n`);
+    await chmod(command, 0o755);
+    const user = `user: ${JSON.stringify(gcp(command))}`;
+    await run.follow({
+      requests: api.requests,
+      watchCount: 0,
+      kubeconfig: () => api.kubeconfig({ token: undefined }).replace("user: {}", user),
+    });
+    api.requireToken("token-2");
+    api.dropWatches();
+    await eventually(() => api.requests.some(({ authorization }) => authorization === "Bearer token-2"));
+    expect((await readFile(join(folder, "calls"), "utf8")).split("\n").slice(0, 2)).toEqual(["config", "config"]);
   });
 
   it.each([

@@ -1,8 +1,8 @@
 import { Metrics } from "@turnout/client/daemon";
 import { createApiServer, type ApiServer } from "@turnout/lab";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { KubeRun, service, watching } from "../test-support/kube.ts";
-import { eventually, TestClock } from "../test-support/world.ts";
+import { eventually, TestClock, untilTestEnds } from "../test-support/world.ts";
 import { EventQueue } from "./events/event-queue.ts";
 
 let api: ApiServer;
@@ -11,15 +11,9 @@ let metrics: Metrics;
 
 beforeEach(async () => {
   run = await KubeRun.create();
-  api = await createApiServer();
+  api = untilTestEnds(await createApiServer());
   api.apply(service("cart"));
-  metrics = new Metrics({ clock: { nowMs: () => Date.now() }, version: "0.1.0" });
-});
-
-afterEach(async () => {
-  metrics.close();
-  await run.end();
-  await api.close();
+  metrics = untilTestEnds(new Metrics({ clock: { nowMs: () => Date.now() }, version: "0.1.0" }));
 });
 
 /** Samples of a metric by what is in its braces, the host left out. */

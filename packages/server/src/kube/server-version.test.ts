@@ -1,18 +1,10 @@
-import { createApiServer, type ApiServer, type ApiServerOptions } from "@turnout/lab";
+import { createApiServer, type ApiServerOptions } from "@turnout/lab";
 import { ProxyError } from "@turnout/core";
-import { afterEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { KubeRun, service } from "../test-support/kube.ts";
-import { TestClock } from "../test-support/world.ts";
+import { TestClock, untilTestEnds } from "../test-support/world.ts";
 import type { KubeClient } from "./kube-client.ts";
 import { askServerVersion } from "./server-version.ts";
-
-let api: ApiServer | undefined;
-let run: KubeRun | undefined;
-
-afterEach(async () => {
-  await run?.end();
-  await api?.close();
-});
 
 type Answer = Awaited<ReturnType<KubeClient["ask"]>>;
 
@@ -83,9 +75,9 @@ it.each<readonly [options: ApiServerOptions, version: string]>([
   [{}, "v1.34.0-turnout-lab"],
   [{ version: "v1.40.1" }, "v1.40.1"],
 ])("the version is heard before the first Service: %j", async (options, version) => {
-  api = await createApiServer(options);
+  const api = untilTestEnds(await createApiServer(options));
   api.apply(service("cart"));
-  run = await KubeRun.create();
+  const run = await KubeRun.create();
   const { sink } = run;
   const heard: string[] = [];
   const onVersion = (said: string | undefined): void =>

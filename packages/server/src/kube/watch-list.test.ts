@@ -1,7 +1,7 @@
 import { createApiServer, type ApiServer, type WatchListFault } from "@turnout/lab";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { asked, KubeRun, service, watching } from "../test-support/kube.ts";
-import { eventually, ManualClock } from "../test-support/world.ts";
+import { eventually, ManualClock, untilTestEnds } from "../test-support/world.ts";
 import { DEFAULT_TIMINGS } from "./reflector-timings.ts";
 
 /** As in production, but for the hour that lists are used, which is a minute and 40 s. */
@@ -14,13 +14,8 @@ let clock: ManualClock;
 beforeEach(async () => {
   run = await KubeRun.create();
   clock = new ManualClock();
-  api = await createApiServer({ bookmarkMs: 3_600_000 });
+  api = untilTestEnds(await createApiServer({ bookmarkMs: 3_600_000 }));
   for (const object of [service("cart"), service("till")]) api.apply(object);
-});
-
-afterEach(async () => {
-  await run.end();
-  await api.close();
 });
 
 /** What was asked about Services, in order. */

@@ -3,15 +3,14 @@ import { NO_NODE_KNOWN } from "@turnout/client";
 import { NodeLink } from "@turnout/client/protocol";
 import type { ChangeSet, Clock, Feed } from "@turnout/core";
 import { POD_SETTINGS, rawNode, upsertRaw } from "@turnout/core/testing";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { TestStateServer } from "../test-support/state-server.ts";
-import { eventually, ManualClock, RecordingLog } from "../test-support/world.ts";
+import { eventually, ManualClock, RecordingLog, untilTestEnds } from "../test-support/world.ts";
 import { createRelayProvider, createStoreProvider } from "./node-state-provider.ts";
 import { serveNodeState } from "./node-state-server.ts";
 
 let stateServer: TestStateServer;
 let log: RecordingLog;
-const ends: (() => void | Promise<void>)[] = [];
 const never = new AbortController().signal;
 
 beforeEach(async () => {
@@ -19,23 +18,17 @@ beforeEach(async () => {
   log = new RecordingLog();
 });
 
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
-  await stateServer.remove();
-});
-
 /** A node-state server whose source has Node objects, or not, beside the one every test has. */
 async function serve(hasNodes: boolean): Promise<string> {
   const target = `${stateServer.target}.other`;
   const provider = createStoreProvider(stateServer.store, () => undefined, { hasNodes });
-  const server = await serveNodeState({ provider, listen: [target], version: "test", clock: stateServer.clock, log: stateServer.log });
-  ends.push(() => server.close());
+  const { clock } = stateServer;
+  untilTestEnds(await serveNodeState({ provider, listen: [target], version: "test", clock, log: stateServer.log }));
   return target;
 }
 
 function follow(target: string, settings = POD_SETTINGS, clock?: Clock): readonly Feed[] {
-  const link = new NodeLink({ target, nodeName: "node1", settings, log, awaitsNode: true, clock });
-  ends.push(() => link.close());
+  const link = untilTestEnds(new NodeLink({ target, nodeName: "node1", settings, log, awaitsNode: true, clock }));
   return [link.feed("IPv4"), link.feed("IPv6")];
 }
 
@@ -101,15 +94,9 @@ describe("a process that programs", () => {
 
   test("waits behind a relay too", async () => {
     const relayTarget = `${stateServer.target}.relay`;
-    const provider = createRelayProvider({ target: await serve(true), version: "relay", clock: stateServer.clock, log: stateServer.log });
-    const relay = await serveNodeState({
-      provider,
-      listen: [relayTarget],
-      version: "relay",
-      clock: stateServer.clock,
-      log: stateServer.log,
-    });
-    ends.push(() => relay.close());
+    const common = { version: "relay", clock: stateServer.clock, log: stateServer.log };
+    const provider = createRelayProvider({ target: await serve(true), ...common });
+    untilTestEnds(await serveNodeState({ provider, listen: [relayTarget], ...common }));
     const states = bothOf(follow(relayTarget));
     await isWaiting();
     upsertRaw(stateServer.store, rawNode("node1", { addresses: ["172.18.0.1"] }));

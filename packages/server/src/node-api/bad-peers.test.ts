@@ -3,13 +3,11 @@ import { connect as http2Connect, type ClientHttp2Session, type ClientHttp2Strea
 import { connect, type Socket } from "node:net";
 import { WATCH_PATH, wire, wireSettings } from "@turnout/client/protocol";
 import { POD_SETTINGS, rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { TestStateServer, testHello, type RawWatcher } from "../test-support/state-server.ts";
 import { eventually } from "../test-support/world.ts";
 
 let stateServer: TestStateServer;
-
-afterEach(() => stateServer.remove());
 
 function pathOf({ target }: TestStateServer): string {
   return target.slice("unix://".length);

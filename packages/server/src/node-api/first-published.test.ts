@@ -3,7 +3,7 @@ import { Client, credentials, Server, ServerCredentials, status, type ServerDupl
 import { fetchFullState } from "@turnout/client";
 import { WATCH_PATH, wire } from "@turnout/client/protocol";
 import { rawNode, upsertRaw } from "@turnout/core/testing";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { TestStateServer } from "../test-support/state-server.ts";
 import { eventually } from "../test-support/world.ts";
 
@@ -19,8 +19,6 @@ interface Recorded {
 }
 
 let stateServer: TestStateServer;
-afterEach(() => stateServer.remove());
-
 async function recorded(): Promise<Record<keyof Recorded, readonly Buffer[]>> {
   const { requests, responses } = JSON.parse(await readFile(FILE, "utf8")) as Recorded;
   const bytes = (texts: readonly string[]): readonly Buffer[] => texts.map((text) => Buffer.from(text, "base64"));

@@ -1,20 +1,14 @@
 import { Client, credentials, type ClientDuplexStream } from "@grpc/grpc-js";
 import { FAMILY_WORDS, WATCH_PATH, wire } from "@turnout/client/protocol";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { TestStateServer, testHello } from "../test-support/state-server.ts";
-import { eventually } from "../test-support/world.ts";
+import { eventually, untilTestEnds } from "../test-support/world.ts";
 
 let stateServer: TestStateServer;
-let client: Client;
-
-afterEach(async () => {
-  client.close();
-  await stateServer.remove();
-});
 
 /** Say all that is to be said, as a tool does that was given a list of requests. */
 function say(...requests: readonly wire.WatchRequest[]): ClientDuplexStream<Buffer, Buffer> {
-  client = new Client(stateServer.target, credentials.createInsecure());
+  const client = untilTestEnds(new Client(stateServer.target, credentials.createInsecure()));
   const same = (bytes: Buffer): Buffer => bytes;
   const call = client.makeBidiStreamRequest(WATCH_PATH, same, same);
   for (const request of requests) call.write(Buffer.from(wire.WatchRequest.encode(request).finish()));

@@ -1,12 +1,10 @@
 import { encodeRow, PACKED_ROWS, type Delivery } from "@turnout/client/protocol";
 import { rawNode, rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { TestStateServer, type RawWatcher } from "../test-support/state-server.ts";
 import { eventually } from "../test-support/world.ts";
 
 let stateServer: TestStateServer;
-
-afterEach(() => stateServer.remove());
 
 describe("a node-state server's first answer", () => {
   test("is the whole state, with the node, in each family", async () => {

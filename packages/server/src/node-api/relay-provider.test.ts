@@ -1,25 +1,18 @@
 import { NodeLink, PackedReader, type Delivery } from "@turnout/client/protocol";
 import type { ChangeSet, IPFamily } from "@turnout/core";
 import { POD_SETTINGS, rawNode, upsertRaw } from "@turnout/core/testing";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { TestStateServer } from "../test-support/state-server.ts";
-import { eventually, RecordingLog } from "../test-support/world.ts";
+import { eventually, RecordingLog, untilTestEnds } from "../test-support/world.ts";
 import { createRelayProvider } from "./node-state-provider.ts";
 import type { Cursor } from "./state-view.ts";
 
-const ends: (() => void | Promise<void>)[] = [];
 const never = new AbortController().signal;
-
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
-});
 
 /** A node-state server that answers for one node alone, or for all, and a relay before it. */
 async function relayed(onlyNode?: string): Promise<readonly [stateServer: TestStateServer, relay: TestStateServer]> {
   const stateServer = await TestStateServer.start({ onlyNode });
-  ends.push(() => stateServer.remove());
   const relay = await TestStateServer.start();
-  ends.push(() => relay.remove());
   await relay.server?.close();
   const { clock, log } = relay;
   await relay.serve({ provider: createRelayProvider({ target: stateServer.target, version: "relay", clock, log }) });
@@ -44,14 +37,14 @@ describe("behind a relay", () => {
   test("who was refused is answered when the node-state server gives the right", async () => {
     const [stateServer, relay] = await relayed("node2");
     const log = new RecordingLog();
-    const link = new NodeLink({ target: relay.target, nodeName: "node1", settings: POD_SETTINGS, log, clock: relay.clock });
-    ends.push(() => link.close());
+    const options = { target: relay.target, nodeName: "node1", settings: POD_SETTINGS, log, clock: relay.clock };
+    const link = untilTestEnds(new NodeLink(options));
     const state = link.feed("IPv4").next(never);
     await eventually(() => log.of("warn").some((line) => line.includes("is away")));
     await stateServer.server?.close();
     await stateServer.serve();
     const ticking = setInterval(() => relay.clock.advance(1_000), 10);
-    ends.push(() => clearInterval(ticking));
+    onTestFinished(() => clearInterval(ticking));
     expect(await state).toMatchObject({ full: true, node: { name: "node1" } });
   });
 
@@ -80,8 +73,7 @@ describe("behind a relay", () => {
     await eventually(() => stateServer.server?.stats.streams === others.length);
     const packed = new PackedReader();
     const stateOf = async (nodeName: string, shared?: PackedReader): Promise<ChangeSet> => {
-      const link = new NodeLink({ target: stateServer.target, nodeName, settings: POD_SETTINGS, packed: shared });
-      ends.push(() => link.close());
+      const link = untilTestEnds(new NodeLink({ target: stateServer.target, nodeName, settings: POD_SETTINGS, packed: shared }));
       return await link.feed("IPv4").next(never);
     };
     const [one, two, standalone] = [await stateOf("node1", packed), await stateOf("node2", packed), await stateOf("node3")];

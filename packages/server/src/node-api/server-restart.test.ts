@@ -6,22 +6,16 @@ import { createStatePoll, fetchFullState, watchFullState, watchNodeState } from 
 import { NodeLink } from "@turnout/client/protocol";
 import { applyChangeSet, type ChangeSet, type Feed, type ServicePort } from "@turnout/core";
 import { POD_SETTINGS, rawNode, upsertRaw } from "@turnout/core/testing";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { TestStateServer } from "../test-support/state-server.ts";
-import { eventually, RecordingLog } from "../test-support/world.ts";
+import { eventually, RecordingLog, untilTestEnds } from "../test-support/world.ts";
 import { createRelayProvider } from "./node-state-provider.ts";
 
 let stateServer: TestStateServer;
-const ends: (() => void | Promise<void>)[] = [];
 
 beforeEach(async () => {
   stateServer = await TestStateServer.start();
   for (let index = 0; index < 10; index++) stateServer.service(index);
-});
-
-afterEach(async () => {
-  for (const end of ends.splice(0)) await end();
-  await stateServer.remove();
 });
 
 /** Someone who applies what a feed gives. */
@@ -33,9 +27,8 @@ class Follower {
   readonly #feed: Feed;
 
   constructor(target: string) {
-    this.link = new NodeLink({ target, nodeName: "node1", settings: POD_SETTINGS, log: this.log, random: () => 0 });
+    this.link = untilTestEnds(new NodeLink({ target, nodeName: "node1", settings: POD_SETTINGS, log: this.log, random: () => 0 }));
     this.#feed = this.link.feed("IPv4");
-    ends.push(() => this.link.close());
   }
 
   async receive(signal: AbortSignal = new AbortController().signal): Promise<ChangeSet> {
@@ -70,7 +63,7 @@ class CuttableWire {
     });
     server.listen(wire.target.slice("unix://".length));
     await once(server, "listening");
-    ends.push(() => {
+    onTestFinished(() => {
       wire.cut();
       server.close();
     });
@@ -217,7 +210,6 @@ describe("a node-state server behind a node-state server", () => {
       log,
     });
     const relay = await TestStateServer.start({ provider });
-    ends.push(() => relay.remove());
     upsertRaw(stateServer.store, rawNode("node1", { addresses: ["172.18.0.9"] }));
     const watcher = await relay.watch();
     const { changes: first, eligibility } = await watcher.next();

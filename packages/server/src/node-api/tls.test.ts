@@ -1,15 +1,14 @@
 import { once } from "node:events";
-import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { fetchFullState, openNodeLink, type TlsFiles } from "@turnout/client";
 import { openNodeStream, type NodeStream } from "@turnout/client/protocol";
 import { createAuthority, type Authority } from "@turnout/lab";
 import { POD_SETTINGS } from "@turnout/core/testing";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { TestStateServer, testHello } from "../test-support/state-server.ts";
-import { eventually } from "../test-support/world.ts";
+import { eventually, testDirectory } from "../test-support/world.ts";
 
 const NOW = Date.now();
 /** Node warns once a process, so whichever test comes first would hear it. */
@@ -41,16 +40,11 @@ async function files(
 }
 
 beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "turnout-tls-"));
+  directory = await testDirectory();
   authority = createAuthority("node-state servers", NOW);
   const tls = await files("server", "stateServer");
   stateServer = await TestStateServer.start({ listen: ["tls://127.0.0.1:0"], tls, anyNode: ["relay"] });
   stateServer.service(1, "node1");
-});
-
-afterEach(async () => {
-  await stateServer.remove();
-  await rm(directory, { recursive: true });
 });
 
 /** What a client with these files gets of a node: how many rows, or why not. */

@@ -1,21 +1,16 @@
 import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { HealthCheckRequest, HealthCheckResponse } from "../gen/grpc/health/v1/health.ts";
 import { ServerReflectionRequest, ServerReflectionResponse } from "../gen/grpc/reflection/v1/reflection.ts";
 import { TestStateServer } from "../test-support/state-server.ts";
-import { eventually } from "../test-support/world.ts";
+import { eventually, untilTestEnds } from "../test-support/world.ts";
 
 let stateServer: TestStateServer;
 let client: Client;
 
 beforeEach(async () => {
   stateServer = await TestStateServer.start();
-  client = new Client(stateServer.target, credentials.createInsecure());
-});
-
-afterEach(async () => {
-  client.close();
-  await stateServer.remove();
+  client = untilTestEnds(new Client(stateServer.target, credentials.createInsecure()));
 });
 
 const ask = (service: string): Buffer => Buffer.from(HealthCheckRequest.encode({ service }).finish());

@@ -1,11 +1,10 @@
 import { ProxyError, Store } from "@turnout/core";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { ObjectSink } from "../source/object-sink.ts";
 import { openSource, parseSourceSpec } from "./source.ts";
-import { eventually, RecordingLog, TestClock } from "../test-support/world.ts";
+import { eventually, RecordingLog, TestClock, testDirectory } from "../test-support/world.ts";
 
 describe("parseSourceSpec", () => {
   it("reads kube and file:PATH", () => {
@@ -40,7 +39,7 @@ describe("parseSourceSpec", () => {
 });
 
 it("feeds core's store", async () => {
-  const directory = await mkdtemp(join(tmpdir(), "turnout-source-"));
+  const directory = await testDirectory();
   const stop = new AbortController();
   const log = new RecordingLog();
   const store = new Store();
@@ -52,5 +51,4 @@ it("feeds core's store", async () => {
   stop.abort();
   await running;
   expect(log.of("warn")).toEqual([`warn ${join(directory, "a.yaml")}:5: has no kind: add apiVersion and kind`]);
-  await rm(directory, { recursive: true });
 });

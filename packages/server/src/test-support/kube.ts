@@ -1,8 +1,8 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { onTestFinished } from "vitest";
 import { createKubeSource, type KubeSourceOptions, type KubeTimings } from "../kube/kube-source.ts";
-import { eventually, RecordingLog, RecordingSink, TestClock } from "./world.ts";
+import { eventually, RecordingLog, RecordingSink, TestClock, testDirectory } from "./world.ts";
 
 /** What these tests ask of the lab's API server emulator, as they may not import it. */
 export interface TestServer {
@@ -25,7 +25,7 @@ const QUICK: Partial<KubeTimings> = {
   answerTimeoutMs: 5_000,
 };
 
-/** A kube source under test: short times, recorded sink and log, a temporary directory. */
+/** A kube source under test: short times, recorded sink and log, a directory, all of which end with the test. */
 export class KubeRun {
   readonly sink: RecordingSink = new RecordingSink();
   readonly log: RecordingLog = new RecordingLog();
@@ -38,7 +38,9 @@ export class KubeRun {
   }
 
   static async create(): Promise<KubeRun> {
-    return new KubeRun(await mkdtemp(join(tmpdir(), "turnout-kube-")));
+    const run = new KubeRun(await testDirectory());
+    onTestFinished(() => run.end());
+    return run;
   }
 
   /** Start without waiting for anything. */
@@ -65,11 +67,12 @@ export class KubeRun {
     await Promise.race([this.sink.until((seen) => seen.isSynced), this.#running]);
   }
 
-  /** End the run and tidy up. */
+  /** End the run, as the end of the test does. */
   async end(): Promise<void> {
     this.stop.abort();
-    await this.#running;
-    await rm(this.directory, { recursive: true, force: true });
+    const running = this.#running;
+    this.#running = undefined;
+    await running;
   }
 }
 

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import http from "node:http";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
+import { onTestFinished } from "vitest";
 import { readExactly } from "../kube/access/proxy-tunnel.ts";
 
 /** How a proxy under test is made. */
@@ -22,10 +23,9 @@ export interface TestProxy {
   readonly asked: readonly string[];
   /** Clients' connections that are open now. */
   readonly connections: number;
-  close(): void;
 }
 
-/** Start a proxy. */
+/** Start a proxy, which ends with the test. */
 export async function startProxy(options: TestProxyOptions): Promise<TestProxy> {
   const asked: string[] = [];
   const sockets = new Set<Socket>();
@@ -46,6 +46,10 @@ export async function startProxy(options: TestProxyOptions): Promise<TestProxy> 
   const server: Server = options.tls === undefined ? createServer(listener) : createTlsServer(options.tls, listener);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
+  onTestFinished(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
   const { port } = server.address() as AddressInfo;
   const scheme = options.kind === "socks5" ? "socks5" : options.tls === undefined ? "http" : "https";
   return {
@@ -53,10 +57,6 @@ export async function startProxy(options: TestProxyOptions): Promise<TestProxy> 
     asked,
     get connections() {
       return sockets.size;
-    },
-    close: () => {
-      server.close();
-      for (const socket of sockets) socket.destroy();
     },
   };
 }

@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   DeliveryReader,
@@ -12,11 +10,12 @@ import {
 } from "@turnout/client/protocol";
 import { OBJECT_KINDS, Store, type IPFamily, type Issue, type NodeSettings, type ProxyError } from "@turnout/core";
 import { POD_SETTINGS, rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
+import { onTestFinished } from "vitest";
 import { createStoreProvider } from "../node-api/node-state-provider.ts";
 import { serveNodeState, type NodeStateServer, type NodeStateServerOptions } from "../node-api/node-state-server.ts";
-import { ManualClock, RecordingLog } from "./world.ts";
+import { ManualClock, RecordingLog, testDirectory } from "./world.ts";
 
-/** A node-state server on a socket of its own, with a store that a test fills. */
+/** A node-state server on a socket of its own, with a store that a test fills. It ends with the test. */
 export class TestStateServer {
   readonly directory: string;
   readonly target: string;
@@ -33,7 +32,8 @@ export class TestStateServer {
   }
 
   static async start(options: Partial<NodeStateServerOptions> & { readonly isSynced?: boolean } = {}): Promise<TestStateServer> {
-    const stateServer = new TestStateServer(await mkdtemp(join(tmpdir(), "turnout-state-")));
+    const stateServer = new TestStateServer(await testDirectory());
+    onTestFinished(() => stateServer.#end());
     if (options.isSynced !== false) stateServer.sync();
     await stateServer.serve(options);
     return stateServer;
@@ -63,10 +63,9 @@ export class TestStateServer {
     return watcher;
   }
 
-  async remove(): Promise<void> {
+  async #end(): Promise<void> {
     for (const watcher of this.#watchers) watcher.stream.cancel();
     await this.server?.close();
-    await rm(this.directory, { recursive: true });
   }
 }
 

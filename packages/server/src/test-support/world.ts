@@ -1,5 +1,9 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as realSleep } from "node:timers/promises";
 import { OBJECT_KINDS, type Clock, type Issue, type Log, type ObjectKind } from "@turnout/core";
+import { onTestFinished } from "vitest";
 import type { ObjectSink } from "../source/object-sink.ts";
 import { isRawObject, keyOf, type RawObject } from "../source/raw-object.ts";
 
@@ -151,4 +155,17 @@ export class RecordingLog implements Log {
 /** Wait until something that nobody announces is so; the test's own timeout bounds it. */
 export async function eventually(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await realSleep(5);
+}
+
+/** Have something closed when the test ends. */
+export function untilTestEnds<T extends { close(): unknown }>(one: T): T {
+  onTestFinished(async () => void (await one.close()));
+  return one;
+}
+
+/** Make a directory that is there until the test ends. */
+export async function testDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "turnout-test-"));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  return directory;
 }

@@ -3,9 +3,9 @@ import http from "node:http";
 import { connect, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createApiServer, createAuthority, type ApiServer, type ApiServerOptions, type Authority } from "@turnout/lab";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { asked, KubeRun, service, watching } from "../../test-support/kube.ts";
-import { eventually, TestClock } from "../../test-support/world.ts";
+import { eventually, TestClock, untilTestEnds } from "../../test-support/world.ts";
 import { createKubeSource } from "../kube-source.ts";
 
 let authority: Authority;
@@ -17,14 +17,9 @@ beforeEach(async () => {
   authority = createAuthority("lab", Date.now());
 });
 
-afterEach(async () => {
-  await run.end();
-  await api.close();
-});
-
 async function start(options: ApiServerOptions = {}): Promise<void> {
   const tls = { ...authority.issue({ commonName: "api", hosts: ["127.0.0.1"] }), ca: authority.cert };
-  api = await createApiServer({ ...options, tls: { ...tls, ...options.tls } });
+  api = untilTestEnds(await createApiServer({ ...options, tls: { ...tls, ...options.tls } }));
   api.apply(service("cart"));
 }
 
@@ -75,7 +70,7 @@ describe("in a pod", () => {
   ])("finds the API server at %s", async (_name, host) => {
     authority = createAuthority("lab", Date.now());
     const tls = { ...authority.issue({ commonName: "api", hosts: ["127.0.0.1", "::1"] }), ca: authority.cert };
-    api = await createApiServer({ tls, host: host.replace(/[[\]]/g, "") });
+    api = untilTestEnds(await createApiServer({ tls, host: host.replace(/[[\]]/g, "") }));
     api.apply(service("cart"));
     await writeFile(join(run.directory, "token"), "first\n");
     await writeFile(join(run.directory, "ca.crt"), authority.cert);
@@ -85,7 +80,7 @@ describe("in a pod", () => {
   });
 
   it("says what is wrong with the pod's environment, and takes an empty one for absent", async () => {
-    api = await createApiServer();
+    api = untilTestEnds(await createApiServer());
     const error = async (host: string, port: string): Promise<string> => {
       const env = { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port, HOME: run.directory };
       const source = createKubeSource({ clock: new TestClock(), random: () => 0.5, log: run.log, env });
@@ -207,14 +202,14 @@ it("an address needs no scheme: https with TLS material, else http", async () =>
   await run.end();
   await api.close();
   run = await KubeRun.create();
-  api = await createApiServer();
+  api = untilTestEnds(await createApiServer());
   api.apply(service("till"));
   await run.follow(api, {}, { kubeconfig: undefined, master: new URL(api.url).host });
   expect(run.sink.objects.has("Service shop/till")).toBe(true);
 });
 
 it("--master alone needs no credentials", async () => {
-  api = await createApiServer();
+  api = untilTestEnds(await createApiServer());
   api.apply(service("cart"));
   await run.follow(api, {}, { kubeconfig: undefined, master: `${api.url}/` });
   expect(api.requests[0]).toMatchObject({ authorization: undefined, url: expect.stringMatching(/^\/api\/v1\/nodes\?/) as string });
