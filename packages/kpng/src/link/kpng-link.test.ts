@@ -1,16 +1,14 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import { expect, test } from "vitest";
 import { DEFAULT_SETTINGS } from "@turnout/core";
 import { RecordingLog, TestClock } from "@turnout/core/testing";
-import { eventually } from "../test-support/state-server.ts";
+import { eventually, testDirectory } from "../test-support/state-server.ts";
 import { KpngLink } from "./kpng-link.ts";
 import { GLOBAL_WATCH_PATH } from "./paths.ts";
 
 test("a node-state server that takes the question and never begins to answer is given up after 10 s", async () => {
-  const directory = await mkdtemp(join(tmpdir(), "turnout-kpng-link-"));
+  const directory = await testDirectory();
   const server = new Server();
   const same = (bytes: Buffer): Buffer => bytes;
   const serializers = { requestSerialize: same, requestDeserialize: same, responseSerialize: same, responseDeserialize: same };
@@ -42,5 +40,4 @@ test("a node-state server that takes the question and never begins to answer is 
   expect(String(await reason)).toMatch(/\[timed_out\] kpng's globalv1 did not begin within 10 s/);
   link.close();
   server.forceShutdown();
-  await rm(directory, { recursive: true });
 });

@@ -2,7 +2,7 @@ import { NodeLink } from "@turnout/client/protocol";
 import { applyChangeSet, FAMILIES, type ChangeSet, type Clock, type IPFamily, type ServicePort } from "@turnout/core";
 import { systemClock } from "@turnout/core/process";
 import { POD_SETTINGS, rawNode, rawService, rawSlice, RecordingLog, rowsOf, TestClock, upsertRaw } from "@turnout/core/testing";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { createRelayProvider } from "@turnout/server/serve";
 import { TestKpngServer } from "../test-support/test-kpng-server.ts";
 import { KpngWatcher } from "../test-support/kpng-watcher.ts";
@@ -14,11 +14,6 @@ let stateServer: TestKpngServer;
 let link: NodeLink;
 let log: RecordingLog;
 
-afterEach(async () => {
-  await link.close();
-  await stateServer.remove();
-});
-
 async function follow(protocols: readonly ("globalv1" | "localv1")[], objects: readonly Raw[]): Promise<void> {
   stateServer = await TestKpngServer.start(protocols);
   for (const raw of objects) upsertRaw(stateServer.store, raw);
@@ -27,7 +22,9 @@ async function follow(protocols: readonly ("globalv1" | "localv1")[], objects: r
 }
 
 function open(clock: Clock = systemClock()): NodeLink {
-  return new NodeLink({ target: stateServer.target, nodeName: "node1", settings: POD_SETTINGS, log, clock });
+  const opened = new NodeLink({ target: stateServer.target, nodeName: "node1", settings: POD_SETTINGS, log, clock });
+  onTestFinished(() => opened.close());
+  return opened;
 }
 
 const next = (family: IPFamily): Promise<ChangeSet> => link.feed(family).next(new AbortController().signal);
@@ -273,7 +270,7 @@ describe("from our store over kpng's protocol to our rows", () => {
     let { full, set } = await waiting;
     expect([full, set.map(({ key, createdMs }) => [key, createdMs > 0])]).toEqual([true, [["shop/plain:http/TCP", true]]]);
     waiting = next("IPv4");
-    await grown.remove();
+    await grown.server?.close();
     await stateServer.serve(["globalv1"]);
     ({ full, set } = await waiting);
     expect([full, set.length]).toEqual([true, rowsOf(SHOWCASE).size]);
@@ -312,7 +309,5 @@ describe("from our store over kpng's protocol to our rows", () => {
     const watcher = new KpngWatcher(relay.target);
     watcher.ask("node1");
     expect(await watcher.fate()).toMatch(/^12 /);
-    watcher.close();
-    await relay.remove();
   });
 });

@@ -1,17 +1,10 @@
 import { readFileSync } from "node:fs";
 import { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH } from "../link/paths.ts";
 import { rawNode, rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { TestStateServer } from "../test-support/state-server.ts";
-import { KpngWatcher } from "../test-support/kpng-watcher.ts";
 
 let stateServer: TestStateServer;
-let watcher: KpngWatcher;
-
-afterEach(async () => {
-  watcher.close();
-  await stateServer.remove();
-});
 
 /** A stream as it is written down: who says what, in hex. */
 function streamOf(file: string): readonly { readonly isRequest: boolean; readonly hex: string }[] {
@@ -93,7 +86,7 @@ describe("whole streams", () => {
     const golden = streamOf(file);
     stateServer = await TestStateServer.start();
     fill();
-    watcher = new KpngWatcher(stateServer.target, path);
+    const watcher = stateServer.open(path);
     let asked = 0;
     for (const { isRequest, hex } of golden) {
       if (!isRequest) continue;

@@ -137,7 +137,6 @@ describe("a history over globalv1", () => {
       stop.abort();
       await expect(following).rejects.toMatchObject({ code: "canceled" });
       await link.close();
-      await stateServer.remove();
     }
   });
 });

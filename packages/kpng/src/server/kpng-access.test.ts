@@ -1,41 +1,15 @@
 import { NodeLink } from "@turnout/client/protocol";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { credentials } from "@grpc/grpc-js";
 import * as localv1 from "../gen/kpng/localv1/localv1.ts";
 import { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH } from "../link/paths.ts";
-import { rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
 import { createAuthority } from "@turnout/lab";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { KpngWatcher } from "../test-support/kpng-watcher.ts";
-import { eventually, TestStateServer } from "../test-support/state-server.ts";
+import { eventually, testDirectory, TestStateServer } from "../test-support/state-server.ts";
 
 let stateServer: TestStateServer;
-const watchers: KpngWatcher[] = [];
-
-afterEach(async () => {
-  for (const watcher of watchers.splice(0)) watcher.close();
-  await stateServer.remove();
-});
-
-function open(path: string = LOCAL_WATCH_PATH): KpngWatcher {
-  const watcher = new KpngWatcher(stateServer.target, path);
-  watchers.push(watcher);
-  return watcher;
-}
-
-/** A Service `cart` with a pod on each of two nodes. */
-function cart(ips: readonly [string, string] = ["10.1.1.1", "10.1.2.1"]): void {
-  upsertRaw(stateServer.store, rawService("cart", { clusterIP: "10.96.0.10" }));
-  upsertRaw(
-    stateServer.store,
-    rawSlice("cart", [
-      { ip: ips[0], node: "node1", pod: "cart-a" },
-      { ip: ips[1], node: "node2", pod: "cart-b" },
-    ]),
-  );
-}
 
 describe("requests that make no sense", () => {
   test.each<[what: string, bytes: string, fate: RegExp]>([
@@ -45,18 +19,18 @@ describe("requests that make no sense", () => {
     ["more than fits", "0a".padEnd(140_000, "0"), /^8 /],
   ])("%s is refused", async (_what, hex, fate) => {
     stateServer = await TestStateServer.start({ onlyNode: "node1" });
-    const watcher = open();
+    const watcher = stateServer.open();
     watcher.send(Buffer.from(hex, "hex"));
     expect(await watcher.fate()).toMatch(fate);
-    const sound = open();
+    const sound = stateServer.open();
     sound.ask("node1");
     expect(await sound.changes()).toEqual(["reset", "sync"]);
   });
 
   test("what is held for a node is let go when the stream asks for another, and when it ends", async () => {
     stateServer = await TestStateServer.start();
-    cart();
-    const watcher = open();
+    stateServer.cart();
+    const watcher = stateServer.open();
     watcher.ask("node1");
     await watcher.changes();
     watcher.ask("node2");
@@ -68,7 +42,7 @@ describe("requests that make no sense", () => {
 
   test("more nodes than may be held are refused", async () => {
     stateServer = await TestStateServer.start({ limits: { kpngImagesMax: 1 } });
-    const [first, second, third] = [open(), open(), open()];
+    const [first, second, third] = [stateServer.open(), stateServer.open(), stateServer.open()];
     first.ask("node1");
     await first.changes();
     second.ask("node2");
@@ -83,7 +57,7 @@ describe("requests that make no sense", () => {
 
   test("a stream that asks for nothing is ended", async () => {
     stateServer = await TestStateServer.start();
-    const silent = open();
+    const silent = stateServer.open();
     await eventually(() => stateServer.server?.stats.silentStreams === 1);
     await stateServer.clock.advance(10_000);
     expect(await silent.fate()).toMatch(/^4 .*no first message came/);
@@ -91,9 +65,9 @@ describe("requests that make no sense", () => {
 
   test("more streams than there may be are refused", async () => {
     stateServer = await TestStateServer.start({ limits: { streamsMax: 1 } });
-    open().ask("node1");
+    stateServer.open().ask("node1");
     await eventually(() => stateServer.server?.stats.streams === 1);
-    const second = open();
+    const second = stateServer.open();
     second.ask("node1");
     expect(await second.fate()).toMatch(/^8 .*serves 1 streams already/);
   });
@@ -102,7 +76,7 @@ describe("requests that make no sense", () => {
 describe("over mutual TLS", () => {
   test("a certificate's node is what may be asked for, and what is meant without a name", async () => {
     const authority = createAuthority("node-state servers", Date.now());
-    const directory = await mkdtemp(join(tmpdir(), "turnout-kpng-tls-"));
+    const directory = await testDirectory();
     const server = authority.issue({ commonName: "stateServer", hosts: ["localhost"] });
     const file = async (name: string, text: string): Promise<string> => {
       await writeFile(join(directory, name), text);
@@ -114,14 +88,11 @@ describe("over mutual TLS", () => {
       key: await file("key.pem", server.key),
     };
     stateServer = await TestStateServer.start({ listen: ["tls://127.0.0.1:0"], tls, anyNode: ["replica"] });
-    await rm(directory, { recursive: true });
-    cart();
+    stateServer.cart();
     const connect = (commonName: string, path: string): KpngWatcher => {
       const own = authority.issue({ commonName, hosts: [] });
       const channel = credentials.createSsl(Buffer.from(authority.cert), Buffer.from(own.key), Buffer.from(own.cert));
-      const watcher = new KpngWatcher(`dns:localhost:${stateServer.server?.ports[0]}`, path, channel);
-      watchers.push(watcher);
-      return watcher;
+      return new KpngWatcher(`dns:localhost:${stateServer.server?.ports[0]}`, path, channel);
     };
     const node = connect("system:node:node2", LOCAL_WATCH_PATH);
     node.ask("");

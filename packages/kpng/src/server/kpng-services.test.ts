@@ -1,44 +1,19 @@
 import * as globalv1 from "../gen/kpng/globalv1/globalv1.ts";
 import * as localv1 from "../gen/kpng/localv1/localv1.ts";
-import { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH } from "../link/paths.ts";
+import { GLOBAL_WATCH_PATH } from "../link/paths.ts";
 import { rawNode, rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
-import { afterEach, describe, expect, test } from "vitest";
-import { KpngWatcher } from "../test-support/kpng-watcher.ts";
+import { describe, expect, test } from "vitest";
 import { eventually, linesOf, TestStateServer } from "../test-support/state-server.ts";
 
 let stateServer: TestStateServer;
-const watchers: KpngWatcher[] = [];
-
-afterEach(async () => {
-  for (const watcher of watchers.splice(0)) watcher.close();
-  await stateServer.remove();
-});
-
-function open(path: string = LOCAL_WATCH_PATH): KpngWatcher {
-  const watcher = new KpngWatcher(stateServer.target, path);
-  watchers.push(watcher);
-  return watcher;
-}
-
-/** A Service `cart` with a pod on each of two nodes. */
-function cart(ips: readonly [string, string] = ["10.1.1.1", "10.1.2.1"]): void {
-  upsertRaw(stateServer.store, rawService("cart", { clusterIP: "10.96.0.10" }));
-  upsertRaw(
-    stateServer.store,
-    rawSlice("cart", [
-      { ip: ips[0], node: "node1", pod: "cart-a" },
-      { ip: ips[1], node: "node2", pod: "cart-b" },
-    ]),
-  );
-}
 
 const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 30));
 
 describe("localv1", () => {
   test("says nothing before a request, Reset at once, and the state when the lists are complete", async () => {
     stateServer = await TestStateServer.start({ isSynced: false });
-    const watcher = open();
-    cart();
+    const watcher = stateServer.open();
+    stateServer.cart();
     await eventually(() => stateServer.server?.stats.silentStreams === 1);
     await turn();
     expect(watcher.messages).toEqual([]);
@@ -53,19 +28,19 @@ describe("localv1", () => {
 
   test("gives an empty cluster its Sync too", async () => {
     stateServer = await TestStateServer.start();
-    const watcher = open();
+    const watcher = stateServer.open();
     watcher.ask("node1");
     expect(await watcher.changes()).toEqual(["reset", "sync"]);
   });
 
   test("sends one change set for each request, with everything since the last", async () => {
     stateServer = await TestStateServer.start();
-    cart();
-    const watcher = open();
+    stateServer.cart();
+    const watcher = stateServer.open();
     watcher.ask("node1");
     await watcher.changes();
     for (let update = 1; update <= 20; update++) {
-      cart(["10.1.1.1", `10.1.2.${update}`]);
+      stateServer.cart(["10.1.1.1", `10.1.2.${update}`]);
       stateServer.service(update);
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -79,7 +54,7 @@ describe("localv1", () => {
 
   test("answers requests sent ahead one after the other, each with its own change", async () => {
     stateServer = await TestStateServer.start();
-    const watcher = open();
+    const watcher = stateServer.open();
     for (let credit = 0; credit < 40; credit++) watcher.ask("node1");
     await watcher.changes();
     for (let index = 0; index < 39; index++) {
@@ -93,13 +68,13 @@ describe("localv1", () => {
 
   test("noise is not told", async () => {
     stateServer = await TestStateServer.start();
-    cart();
-    const watcher = open();
+    stateServer.cart();
+    const watcher = stateServer.open();
     watcher.ask("node1");
     await watcher.changes();
     watcher.ask("node1");
     for (let round = 0; round < 20; round++) {
-      cart();
+      stateServer.cart();
       upsertRaw(stateServer.store, rawNode("node7"));
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -117,7 +92,7 @@ describe("localv1", () => {
     upsertRaw(stateServer.store, rawSlice("dual", [{ ip: "10.1.1.9", node: "node1", pod: "dual-a" }]));
     const six = { name: "dual-6", addressType: "IPv6" };
     upsertRaw(stateServer.store, rawSlice("dual", [{ ip: "fd00:1::9", node: "node1", pod: "dual-a" }], six));
-    const watcher = open();
+    const watcher = stateServer.open();
     watcher.ask("node1");
     expect(await watcher.changes()).toEqual(["reset", "set shop/dual", "set shop/dual/dual-a", "sync"]);
     expect(localv1.Endpoint.decode(watcher.value("shop/dual/dual-a"))).toMatchObject({
@@ -133,9 +108,9 @@ describe("localv1", () => {
 
   test("another node's name in the stream gives the difference, without a Reset", async () => {
     stateServer = await TestStateServer.start();
-    cart();
+    stateServer.cart();
     stateServer.service(1);
-    const watcher = open();
+    const watcher = stateServer.open();
     watcher.ask("node1");
     await watcher.changes();
     expect(localv1.Endpoint.decode(watcher.value("shop/cart/cart-b")).Local).toBe(false);
@@ -148,14 +123,14 @@ describe("localv1", () => {
 
   test("who can't say its node is at none, or at the only one there is", async () => {
     stateServer = await TestStateServer.start();
-    cart();
-    const somewhere = open();
+    stateServer.cart();
+    const somewhere = stateServer.open();
     somewhere.ask("");
     await somewhere.changes();
     expect(localv1.Endpoint.decode(somewhere.value("shop/cart/cart-a")).Local).toBe(false);
     await stateServer.server?.close();
     await stateServer.serve({ onlyNode: "node1" });
-    const here = open();
+    const here = stateServer.open();
     here.ask("");
     await here.changes();
     expect(localv1.Endpoint.decode(here.value("shop/cart/cart-a")).Local).toBe(true);
@@ -166,7 +141,7 @@ describe("localv1", () => {
     upsertRaw(stateServer.store, rawService("old", { clusterIP: "10.96.0.7" }, { created: "2020-01-01T00:00:00Z" }));
     upsertRaw(stateServer.store, rawService("new", { clusterIP: "10.96.0.7" }));
     for (const node of ["node1", "node2"]) {
-      const watcher = open();
+      const watcher = stateServer.open();
       watcher.ask(node);
       expect(await watcher.changes()).toEqual(["reset", "set shop/old", "sync"]);
     }
@@ -176,7 +151,7 @@ describe("localv1", () => {
   test("many watchers of one node are one computation, and leave nothing behind", async () => {
     stateServer = await TestStateServer.start();
     for (let index = 0; index < 50; index++) stateServer.service(index);
-    const many = Array.from({ length: 10 }, () => open());
+    const many = Array.from({ length: 10 }, () => stateServer.open());
     for (const watcher of many) watcher.ask("node1");
     for (const watcher of many) expect(await watcher.changes()).toHaveLength(102);
     const [first, second] = many;
@@ -188,13 +163,13 @@ describe("localv1", () => {
   test("a peer that does not read is sent no more than its window, and the newest state when it reads", async () => {
     stateServer = await TestStateServer.start();
     for (let index = 0; index < 5_000; index++) stateServer.service(index);
-    const watcher = open();
+    const watcher = stateServer.open();
     watcher.pause();
     watcher.ask("node1");
     await eventually(() => stateServer.server?.stats.streams === 1);
     await turn();
     expect(watcher.messages).toEqual([]);
-    const other = open();
+    const other = stateServer.open();
     other.ask("node1");
     expect(await other.changes()).toHaveLength(10_002);
     stateServer.service(1, "node9", "10.1.9.9");
@@ -218,7 +193,7 @@ describe("globalv1", () => {
     upsertRaw(stateServer.store, rawService("cart", { clusterIP: "10.96.0.10" }));
     upsertRaw(stateServer.store, rawSlice("cart", [{ ip: "10.1.1.1", node: "node1", pod: "cart-a", ready: false, zones: ["a"] }]));
     upsertRaw(stateServer.store, rawService("headless", { clusterIP: "None" }));
-    const watcher = open(GLOBAL_WATCH_PATH);
+    const watcher = stateServer.open(GLOBAL_WATCH_PATH);
     watcher.askGlobal();
     const ops = await watcher.changes();
     expect(ops).toEqual([
@@ -248,8 +223,8 @@ describe("globalv1", () => {
 
   test("a change of hints alone is one", async () => {
     stateServer = await TestStateServer.start();
-    cart();
-    const watcher = open(GLOBAL_WATCH_PATH);
+    stateServer.cart();
+    const watcher = stateServer.open(GLOBAL_WATCH_PATH);
     watcher.askGlobal();
     await watcher.changes();
     watcher.askGlobal();
@@ -260,7 +235,7 @@ describe("globalv1", () => {
 
   test("is not for who may ask for one node alone", async () => {
     stateServer = await TestStateServer.start({ onlyNode: "node1" });
-    const watcher = open(GLOBAL_WATCH_PATH);
+    const watcher = stateServer.open(GLOBAL_WATCH_PATH);
     watcher.askGlobal();
     expect(await watcher.fate()).toMatch(/^7 .*only node node1 may be asked for here/);
   });

@@ -1,4 +1,5 @@
 import { Client, credentials, Metadata, type ClientDuplexStream, type ServiceError } from "@grpc/grpc-js";
+import { onTestFinished } from "vitest";
 import * as globalv1 from "../gen/kpng/globalv1/globalv1.ts";
 import * as localv1 from "../gen/kpng/localv1/localv1.ts";
 import { LOCAL_WATCH_PATH } from "../link/paths.ts";
@@ -11,7 +12,7 @@ export function shortOp(bytes: Uint8Array): string {
   return Op?.$case.toLowerCase() ?? "nothing";
 }
 
-/** A client of kpng's protocols that does nothing by itself, and keeps the bytes it gets. */
+/** A client of kpng's protocols that does nothing by itself, and keeps the bytes it gets. It leaves when the test ends. */
 export class KpngWatcher {
   readonly messages: Buffer[] = [];
   /** Why the stream ended, as gRPC says it; "" while it has not. */
@@ -38,6 +39,7 @@ export class KpngWatcher {
     });
     this.#call.on("error", (error: ServiceError) => this.#end(`${error.code} ${error.details}`));
     this.#call.on("end", () => this.#end("end"));
+    onTestFinished(() => this.close());
   }
 
   /** Ask for one change set of a node. */

@@ -1,27 +1,28 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { onTestFinished } from "vitest";
 import { OBJECT_KINDS, Store } from "@turnout/core";
 import { RecordingLog, rawService, rawSlice, TestClock, upsertRaw } from "@turnout/core/testing";
 import { createStoreProvider, serveNodeState, type NodeStateServer, type NodeStateServerOptions } from "@turnout/server/serve";
 import { createKpngApi } from "../server/kpng-services.ts";
+import { KpngWatcher } from "./kpng-watcher.ts";
 
-/** A node-state server on a socket of its own, with kpng's protocols, and a store that a test fills. */
+/** A node-state server on a socket of its own, with kpng's protocols, and a store that a test fills. It ends with the test. */
 export class TestStateServer {
   readonly target: string;
   readonly store: Store = new Store({ keepsPodNames: true });
   readonly clock: TestClock = new TestClock();
   readonly log: RecordingLog = new RecordingLog();
   server: NodeStateServer | undefined;
-  readonly #directory: string;
 
   private constructor(directory: string) {
-    this.#directory = directory;
     this.target = `unix://${join(directory, "node.sock")}`;
   }
 
   static async start(options: Partial<NodeStateServerOptions> & { readonly isSynced?: boolean } = {}): Promise<TestStateServer> {
-    const stateServer = new TestStateServer(await mkdtemp(join(tmpdir(), "turnout-state-")));
+    const stateServer = new TestStateServer(await testDirectory());
+    onTestFinished(() => stateServer.server?.close());
     if (options.isSynced !== false) stateServer.sync();
     await stateServer.serve(options);
     return stateServer;
@@ -44,10 +45,25 @@ export class TestStateServer {
     upsertRaw(this.store, rawSlice(`s${index}`, [{ ip, node }]));
   }
 
-  async remove(): Promise<void> {
-    await this.server?.close();
-    await rm(this.#directory, { recursive: true });
+  /** Put a Service `cart` with a pod on each of two nodes into the store. */
+  cart(ips: readonly [string, string] = ["10.1.1.1", "10.1.2.1"]): void {
+    const pods = [
+      { ip: ips[0], node: "node1", pod: "cart-a" },
+      { ip: ips[1], node: "node2", pod: "cart-b" },
+    ];
+    for (const raw of [rawService("cart", { clusterIP: "10.96.0.10" }), rawSlice("cart", pods)]) upsertRaw(this.store, raw);
   }
+
+  open(path?: string): KpngWatcher {
+    return new KpngWatcher(this.target, path);
+  }
+}
+
+/** Make a directory that is there until the test ends. */
+export async function testDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "turnout-kpng-"));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  return directory;
 }
 
 /** Lines of a log at one level, as `level message`. */

@@ -1,6 +1,4 @@
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createServer } from "node:net";
 import { GLOBAL_WATCH_PATH, LOCAL_WATCH_PATH } from "../link/paths.ts";
@@ -8,17 +6,17 @@ import { OBJECT_KINDS, Store } from "@turnout/core";
 import { ALL_RIGHTS, openGrpcServer, SERVER_LIMITS, Traffic, type Admit } from "@turnout/server/serve";
 import { createKpngApi } from "../server/kpng-services.ts";
 import { RecordingLog } from "@turnout/core/testing";
+import { onTestFinished } from "vitest";
+import { testDirectory } from "./state-server.ts";
 
-/** A node-state server on a socket of its own that speaks nothing but kpng's protocols, or one of them. */
+/** A node-state server on a socket of its own that speaks nothing but kpng's protocols, or one of them. It ends with the test. */
 export class TestKpngServer {
   readonly target: string;
   readonly store: Store;
-  readonly #directory: string;
   #stop: () => void = () => undefined;
 
   private constructor(directory: string, store: Store) {
     this.store = store;
-    this.#directory = directory;
     this.target = `unix://${join(directory, "kpng.sock")}`;
   }
 
@@ -26,7 +24,8 @@ export class TestKpngServer {
     protocols: readonly ("globalv1" | "localv1")[],
     store: Store = new Store({ keepsPodNames: true }),
   ): Promise<TestKpngServer> {
-    const stateServer = new TestKpngServer(await mkdtemp(join(tmpdir(), "turnout-kpng-")), store);
+    const stateServer = new TestKpngServer(await testDirectory(), store);
+    onTestFinished(() => stateServer.stop());
     for (const kind of OBJECT_KINDS) stateServer.store.markSynced(kind);
     await stateServer.serve(protocols);
     return stateServer;
@@ -54,10 +53,5 @@ export class TestKpngServer {
   /** Go away, with every connection. */
   stop(): void {
     this.#stop();
-  }
-
-  async remove(): Promise<void> {
-    this.stop();
-    await rm(this.#directory, { recursive: true });
   }
 }
