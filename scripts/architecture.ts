@@ -1,30 +1,29 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkBackendNames } from "./architecture/check-backend-names.ts";
 import { checkCitations } from "./architecture/check-citations.ts";
 import { checkImports } from "./architecture/check-imports.ts";
-import { checkInside, checkLayerTables } from "./architecture/check-pages.ts";
+import { checkInside } from "./architecture/check-pages.ts";
 import { checkPurity } from "./architecture/check-purity.ts";
-import { checkLayers, LAYERS } from "./architecture/check-layers.ts";
-import { checkDocs, checkFolders, checkParams, checkShortcuts, documentedShare } from "./architecture/check-shape.ts";
+import { checkLayers, layersIn } from "./architecture/check-layers.ts";
+import { checkDocs, checkFolders, checkSwallowed, documentedShare } from "./architecture/check-shape.ts";
 import { describeFinding } from "./architecture/finding.ts";
 import { readMaps, readPackages, readPages, readSources } from "./architecture/tree.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const files = readSources(root);
-const maps = readMaps(root);
 const findings = [
   ...checkImports(files, readPackages(root)),
   ...checkPurity(files),
-  ...checkLayers(files),
+  ...checkLayers(files, layersIn(readFileSync(join(root, "ARCHITECTURE.md"), "utf8"))),
   ...checkDocs(files),
   ...checkFolders(files),
-  ...checkParams(files),
-  ...checkShortcuts(files),
+  ...checkSwallowed(files),
   ...checkBackendNames(files),
   ...checkCitations(files, readPages(root)),
-  ...maps.flatMap((page) => checkLayerTables(page, LAYERS)),
   ...checkInside(
-    maps,
+    readMaps(root),
     files.map(({ path }) => path),
   ),
 ];

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { checkBackendNames } from "./check-backend-names.ts";
@@ -5,31 +7,19 @@ import { checkCitations } from "./check-citations.ts";
 import { checkImports } from "./check-imports.ts";
 import type { PackageFacts } from "./check-imports.ts";
 import { checkPurity } from "./check-purity.ts";
-import { checkLayers } from "./check-layers.ts";
-import { checkDocs, checkParams, checkShortcuts, documentedShare } from "./check-shape.ts";
+import { checkLayers, layersIn } from "./check-layers.ts";
+import { checkDocs, checkSwallowed, documentedShare } from "./check-shape.ts";
 import { describeFinding } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import { parseSource } from "./source-file.ts";
 import { readPackages, readPages, readSources } from "./tree.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const LAYERS = layersIn(readFileSync(join(ROOT, "ARCHITECTURE.md"), "utf8"));
 
 function whatOf(findings: readonly Finding[]): string[] {
   return findings.map((finding) => finding.what);
 }
-
-it("a docstring explains parameters that are there", () => {
-  const check = (text: string): string[] => whatOf(checkParams([parseSource("packages/x/src/a.ts", text)]));
-  const stale = "@param turns: the function below has no such parameter";
-  expect(check("class A {\n  /** @param turns shared */\n  constructor({ name }: X, mutex: Mutex) {\n    use(turns);\n  }\n}")).toEqual([
-    stale,
-  ]);
-  expect(check("/** @param turns shared */\nexport const a = 1;")).toEqual([stale]);
-  expect(
-    check("/**\n * Do.\n * @param name whose\n * @param turns shared\n */\nexport function a({ name }: X, turns: T): void {}"),
-  ).toEqual([]);
-  expect(check("export interface A {\n  /** @param turns shared */\n  a(turns: T): void;\n}")).toEqual([]);
-});
 
 describe("imports", () => {
   const declared = [
@@ -237,24 +227,13 @@ describe("docs", () => {
   });
 });
 
-describe("shortcuts", () => {
-  const check = (text: string): string[] => whatOf(checkShortcuts([parseSource("a.test.ts", text)]));
-
-  it.each([
-    ["void f().catch(() => {});", "a .catch() that does nothing swallows the error"],
-    ["void f().catch(() => undefined);", "a .catch() that does nothing swallows the error"],
-    ["void f().catch(function () {});", "a .catch() that does nothing swallows the error"],
-    ["it.only('x', f);", "it.only: a test runs, or says needs(…)"],
-    ["describe.skip('x', f);", "describe.skip: a test runs, or says needs(…)"],
-    ["test.each([1]).skipIf(x)('x', f);", "test.skipIf: a test runs, or says needs(…)"],
-  ])("finds %s", (text, what) => {
-    expect(check(text)).toEqual([what]);
-  });
-
-  it("lets pass what has a reason", () => {
-    const text = `try { f(); } catch (error) { log(error); }\nvoid f().catch(report); it("x", f); const only = a.only;`;
-    expect(check(text)).toEqual([]);
-  });
+it("finds errors that are swallowed, and no others", () => {
+  const text = `void f().catch(() => {});
+    void f().catch(() => undefined);
+    void f().catch(function () {});
+    try { f(); } catch (error) { log(error); }
+    void f().catch(report);`;
+  expect(checkSwallowed([parseSource("a.test.ts", text)]).map(({ line }) => line)).toEqual([1, 2, 3]);
 });
 
 it("names the file that does not parse", () => {
@@ -266,10 +245,10 @@ it("finds nothing in this repository", () => {
   expect(files.map((file) => file.path)).toEqual(
     expect.arrayContaining(["packages/core/src/model/rows.ts", "scripts/architecture/architecture.test.ts"]),
   );
-  const shape = [checkPurity, checkDocs, checkShortcuts, checkBackendNames].flatMap((check) => check(files));
+  const shape = [checkPurity, checkDocs, checkSwallowed, checkBackendNames].flatMap((check) => check(files));
   const pages = readPages(ROOT);
   expect(pages).toEqual(expect.arrayContaining(["ARCHITECTURE.md", "docs/rules.md", "packages/core/README.md"]));
-  const findings = [...checkImports(files, readPackages(ROOT)), ...checkCitations(files, pages), ...shape];
+  const findings = [...checkImports(files, readPackages(ROOT)), ...checkLayers(files, LAYERS), ...checkCitations(files, pages), ...shape];
   expect(findings.map(describeFinding)).toEqual([]);
 });
 
@@ -301,7 +280,15 @@ describe("backends' names", () => {
 });
 
 describe("layers", () => {
-  const layers = (path: string, text: string): string[] => whatOf(checkLayers([parseSource(path, text)]));
+  it("are those of the tables, with all, nothing, lists and what is taken away", () => {
+    expect(Object.keys(LAYERS)).toEqual(["core", "conformance", "host", "client", "client/daemon", "server", "kpng", "fakes", "explain"]);
+    const page = (...rows: readonly string[]): string => ["| layer of `x` | holds | may import |", "|---|---|---|", ...rows, ""].join("\n");
+    expect(layersIn(page("| `a/`, `b/` and `b/c/` | x | nothing |", "| `d/` | y | a, b |", "| `e/` | z | all but a and d |"))).toEqual({
+      x: { a: [], b: [], d: ["a", "b"], e: ["b", "e"] },
+    });
+  });
+
+  const layers = (path: string, text: string): string[] => whatOf(checkLayers([parseSource(path, text)], LAYERS));
 
   it.each([
     ["packages/core/src/sync/a.ts", `import { x } from "../state/store.ts";`, "sync may import model, contract, not state"],
@@ -314,7 +301,7 @@ describe("layers", () => {
       `import { x } from "../testing/nft/b.ts";`,
       "nft may import watch, netlink, nft-statement, rules, exec, facts, not testing",
     ],
-    ["packages/core/src/new/a.ts", `import { x } from "../model/rows.ts";`, "core/new is no layer of scripts/architecture/check-layers.ts"],
+    ["packages/core/src/new/a.ts", `import { x } from "../model/rows.ts";`, "core/new is no layer of ARCHITECTURE.md"],
     ["packages/client/src/daemon/health/a.ts", `import { x } from "../run/main.ts";`, "health may import config, not run"],
     [
       "packages/client/src/daemon/run/a.ts",

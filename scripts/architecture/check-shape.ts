@@ -13,30 +13,16 @@ export function checkDocs(files: readonly SourceFile[]): Finding[] {
     );
 }
 
-/** Check that docstrings explain parameters that are there. Pure. */
-export function checkParams(files: readonly SourceFile[]): Finding[] {
-  return files.flatMap(({ path, staleParams }) =>
-    staleParams.map(({ what, line }) => ({
-      rule: "docs",
-      path,
-      line,
-      subject: what,
-      what: `@param ${what}: the function below has no such parameter`,
-    })),
-  );
-}
-
 /** Share of exported declarations that have a docstring, 0–1; 1 when there are none. */
 export function documentedShare(files: readonly SourceFile[]): number {
   const all = files.filter((file) => !file.isTest).flatMap((file) => file.declarations);
   return all.length === 0 ? 1 : all.filter((declaration) => declaration.isDocumented).length / all.length;
 }
 
-/** Check for swallowed errors and switched-off tests. Pure. */
-export function checkShortcuts(files: readonly SourceFile[]): Finding[] {
-  return files.flatMap(({ path, shortcuts }) =>
-    shortcuts.map(({ what, line }) => ({ rule: "shortcuts", path, line, subject: what, what })),
-  );
+/** Check for swallowed errors. Pure. */
+export function checkSwallowed(files: readonly SourceFile[]): Finding[] {
+  const what = "a .catch() that does nothing swallows the error";
+  return files.flatMap(({ path, emptyCatches }) => emptyCatches.map((line) => ({ rule: "swallowed", path, line, subject: what, what })));
 }
 
 /** A folder with more source files says too little by its list of names. */

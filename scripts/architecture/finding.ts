@@ -1,7 +1,7 @@
 /** Something the architecture check objects to. */
 export interface Finding {
   /**
-   * Which rule: `imports`, `layers`, `purity`, `docs`, `shortcuts`, `citations`, `backend-names`.
+   * Which rule: `imports`, `layers`, `purity`, `docs`, `folders`, `swallowed`, `citations`, `pages`, `backend-names`.
    */
   readonly rule: string;
   readonly path: string;

@@ -11,17 +11,14 @@ export interface SourcePosition {
 export interface Suspects {
   /** Uses of clock, random, timers, process, console and the like. */
   readonly effects: readonly SourcePosition[];
-  /** Swallowed errors, and tests that are switched off. */
-  readonly shortcuts: readonly SourcePosition[];
+  /** Lines with a `.catch()` that does nothing. */
+  readonly emptyCatches: readonly number[];
   /** Texts, the fixed parts of templates, and names of properties: what a program may say or compare. What is imported from is none. */
   readonly texts: readonly SourcePosition[];
   /** Pages (`*.md`) that comments cite, as they are written there. */
   readonly citedPages: readonly SourcePosition[];
-  /** Parameters (`@param`) that docstrings explain and that the function below doesn't have. */
-  readonly staleParams: readonly SourcePosition[];
 }
 
-type FunctionNode = ESTree.Function | ESTree.ArrowFunctionExpression;
 type LineAt = (offset: number) => number;
 type Comment = ParseResult["comments"][number];
 
@@ -37,15 +34,6 @@ const EFFECT_GLOBALS = new Set([
   "globalThis",
 ]);
 const EFFECT_MEMBERS = new Set(["Date.now", "Math.random", "AbortSignal.timeout"]);
-const TEST_FUNCTIONS = new Set(["it", "test", "describe", "suite"]);
-const TEST_SWITCHES = new Set(["only", "skip", "todo", "skipIf", "runIf"]);
-
-/** The identifier a call or member chain starts with: `describe` for `describe.each(rows)(…)`. */
-function rootName(node: ESTree.Expression | ESTree.Super): string | undefined {
-  if (node.type === "Identifier") return node.name;
-  if (node.type === "CallExpression") return rootName(node.callee);
-  return node.type === "MemberExpression" ? rootName(node.object) : undefined;
-}
 
 function isNamed(key: ESTree.Node): key is Extract<ESTree.Node, { type: "Identifier" }> {
   return key.type === "Identifier";
@@ -92,20 +80,13 @@ function isEmptyHandler(node: ESTree.Node | undefined): boolean {
   return (body.type === "Identifier" && body.name === "undefined") || (body.type === "Literal" && body.value === null);
 }
 
-function shortcutsOf(program: ESTree.Program, lineAt: LineAt): SourcePosition[] {
-  const found: SourcePosition[] = [];
-  const add = (what: string, node: ESTree.Span): void => void found.push({ what, line: lineAt(node.start) });
+function emptyCatchesOf(program: ESTree.Program, lineAt: LineAt): number[] {
+  const found: number[] = [];
   new Visitor({
     CallExpression(node) {
       const { callee } = node;
-      if (callee.type !== "MemberExpression" || !isNamed(callee.property)) return;
-      if (callee.property.name === "catch" && isEmptyHandler(node.arguments[0]))
-        add("a .catch() that does nothing swallows the error", node);
-    },
-    MemberExpression(node) {
-      if (!isNamed(node.property) || !TEST_SWITCHES.has(node.property.name)) return;
-      const root = rootName(node.object);
-      if (root !== undefined && TEST_FUNCTIONS.has(root)) add(`${root}.${node.property.name}: a test runs, or says needs(…)`, node);
+      const isCatch = callee.type === "MemberExpression" && isNamed(callee.property) && callee.property.name === "catch";
+      if (isCatch && isEmptyHandler(node.arguments[0])) found.push(lineAt(node.start));
     },
   }).visit(program);
   return found;
@@ -141,41 +122,12 @@ function citedPagesOf(comments: readonly Comment[], lineAt: LineAt): SourcePosit
   );
 }
 
-const PARAM = /@param (\w+)/g;
-
-function staleParamsOf(program: ESTree.Program, comments: readonly Comment[], lineAt: LineAt): SourcePosition[] {
-  const documented = comments.filter(({ value }) => value.includes("@param "));
-  if (documented.length === 0) return [];
-  const heads: { readonly start: number; readonly end: number }[] = [];
-  const names: { readonly name: string; readonly start: number }[] = [];
-  const head = (node: FunctionNode): void => void heads.push({ start: node.start, end: node.body?.start ?? node.end });
-  const signature = (node: ESTree.Span): void => void heads.push({ start: node.start, end: node.end });
-  new Visitor({
-    FunctionDeclaration: head,
-    FunctionExpression: head,
-    ArrowFunctionExpression: head,
-    TSDeclareFunction: head,
-    TSMethodSignature: signature,
-    TSFunctionType: signature,
-    Identifier: (node) => void names.push(node),
-  }).visit(program);
-  return documented.flatMap(({ value, start, end }) => {
-    const below = heads.filter((one) => one.start >= end).toSorted((a, b) => a.start - b.start)[0];
-    const has = (name: string): boolean =>
-      below !== undefined && names.some((one) => one.name === name && one.start >= below.start && one.start < below.end);
-    return [...value.matchAll(PARAM)]
-      .filter(([, name = ""]) => !has(name))
-      .map(({ 1: what = "", index }) => ({ what, line: lineAt(start + "//".length + index) }));
-  });
-}
-
 /** Walk a parsed file for what a check may object to. Pure; never throws. */
 export function findSuspects(program: ESTree.Program, comments: readonly Comment[], lineAt: LineAt): Suspects {
   return {
     effects: effectsOf(program, lineAt),
-    shortcuts: shortcutsOf(program, lineAt),
+    emptyCatches: emptyCatchesOf(program, lineAt),
     texts: textsOf(program, lineAt),
     citedPages: citedPagesOf(comments, lineAt),
-    staleParams: staleParamsOf(program, comments, lineAt),
   };
 }

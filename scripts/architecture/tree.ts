@@ -21,9 +21,9 @@ export function readPages(root: string): string[] {
     .toSorted();
 }
 
-/** Read the pages that say where things are: ARCHITECTURE.md, and the packages' README.md. */
+/** Read the pages that say where things are: the packages' README.md. */
 export function readMaps(root: string): Page[] {
-  return globSync(["ARCHITECTURE.md", "packages/*/README.md"], { cwd: root })
+  return globSync("packages/*/README.md", { cwd: root })
     .toSorted()
     .map((path) => ({ path: path.replaceAll("\\", "/"), text: readFileSync(join(root, path), "utf8") }));
 }
