@@ -5,11 +5,36 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { compare } from "semver";
 import { parse } from "yaml";
-import { CASES, type Case } from "./cases.ts";
 import { changesBetween, listReleases, newestOfMinors, readRelease } from "./release.ts";
 
+/** One start of kube-proxy that is tried: its flags, and the lines of its configuration file below `kind`, if it has one. */
+interface Case {
+  readonly args: readonly string[];
+  readonly file?: string;
+  /** What it has in force is written down, too: the values that differ from the defaults. */
+  readonly isWritten?: true;
+}
+
+/** All that is tried: `cases.yaml`. */
+function readCases(): readonly Case[] {
+  const { flags, sets, files } = parse(readFileSync(new URL("cases.yaml", import.meta.url), "utf8")) as {
+    readonly flags: Readonly<Record<string, readonly string[]>>;
+    readonly sets: readonly (readonly string[])[];
+    readonly files: readonly string[];
+  };
+  const values = Object.entries(flags).map(([name, some]) => some.map((value) => `--${name}=${value}`));
+  // Each flag twice, with neighbours, in both orders.
+  const pairs = values.flatMap((some) => some.slice(1).map((second, index) => [some[index] ?? "", second]));
+  return [
+    ...values.flat().map((flag): Case => ({ args: [flag] })),
+    ...pairs.flatMap((pair) => [pair, pair.toReversed()]).map((args): Case => ({ args, isWritten: true })),
+    ...sets.map((args): Case => ({ args })),
+    ...files.map((file): Case => ({ args: [], file })),
+  ];
+}
+
 /**
- * Write down what can be set of kube-proxy, and what it says to each of {@link CASES}: `npm run kube-proxy:update -- DIRECTORY`.
+ * Write down what can be set of kube-proxy, and what it says to each of the cases of cases.yaml: `npm run kube-proxy:update -- DIRECTORY`.
  *
  * The directory has kube-proxy's sources in `src`, which `go run` works in, and the program built from them in `bin/kube-proxy`.
  * Each case is one start with --cleanup in an empty network namespace: flags, file and checks are those of every start, and nothing outlives it.
@@ -170,7 +195,7 @@ function update(): void {
   fieldNames = new Set(fields);
   defaults = written([]).values;
   if (Object.keys(defaults).length === 0) throw new Error(`${program} writes no file of its defaults`);
-  writeFileSync(SURFACE, pretty({ version, flags, fields: sorted, defaults, cases: CASES.map(verdict) }));
+  writeFileSync(SURFACE, pretty({ version, flags, fields: sorted, defaults, cases: readCases().map(verdict) }));
 }
 
 try {
