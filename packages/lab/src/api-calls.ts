@@ -1,11 +1,11 @@
 import type { ObjectKind } from "@turnout/core";
-import type { ApiObject, Misbehaviour } from "./apiserver/index.ts";
+import type { ApiObject } from "./apiserver/api-object.ts";
+import type { Misbehaviour } from "./apiserver/faults.ts";
 
 /** Where the emulator listens: an address of the fabric. */
 export interface ApiStart {
   readonly host: string;
   readonly port: number;
-  readonly bookmarkMs?: number;
 }
 
 /** What can be asked of an API server emulator that runs in a process of its own. */

@@ -1,7 +1,7 @@
 /** The process that is the API server of a cluster: started in its fabric, led over stdin and stdout. */
 import { serveLines } from "./agent/lines.ts";
 import type { ApiCalls, ApiStart } from "./api-calls.ts";
-import { createApiServer } from "./apiserver/index.ts";
+import { createApiServer } from "./apiserver/server.ts";
 
 const start = JSON.parse(process.argv[2] ?? "{}") as ApiStart;
 const server = await createApiServer(start);

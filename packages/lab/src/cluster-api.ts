@@ -1,5 +1,4 @@
-import { programArguments } from "./agent/agent.ts";
-import { callLines } from "./agent/lines.ts";
+import { callProgram } from "./agent/agent.ts";
 import { API_CALLS } from "./api-calls.ts";
 import type { ApiCalls, ApiStart } from "./api-calls.ts";
 import type { Cluster } from "./cluster.ts";
@@ -20,27 +19,10 @@ const PORT = 6443;
  * Edges: it ends with {@link ClusterApi.close} or the cluster.
  * @throws {ProxyError} `tool_failed` when it does not come up.
  */
-export async function startClusterApi(cluster: Cluster, options: { readonly bookmarkMs?: number } = {}): Promise<ClusterApi> {
+export async function startClusterApi(cluster: Cluster): Promise<ClusterApi> {
   const host = cluster.fabric.address(cluster.families[0] ?? "IPv4");
-  const start: ApiStart = { host, port: PORT, ...options };
-  const child = cluster.fabric.spawn(process.execPath, [...programArguments("api-main"), JSON.stringify(start)], {
-    stdio: ["pipe", "pipe", "inherit"],
-  });
-  const { stdin, stdout } = child;
-  if (stdin === null || stdout === null) throw new Error("the API server needs pipes");
-  const lines = callLines("API server", stdout, stdin);
-  child.on("error", (error) => lines.end(error.message));
-  child.on("exit", (code, signal) => lines.end(`it exited (${signal ?? code})`));
-  const calls = Object.fromEntries(
-    API_CALLS.map((call) => [call, (argument: unknown) => lines.ask(call, argument)]),
-  ) as unknown as ApiCalls;
+  const start: ApiStart = { host, port: PORT };
+  const calls = callProgram<ApiCalls>(cluster.fabric.spawn, "api-main", API_CALLS, "API server", [JSON.stringify(start)]);
   await calls.watchCount();
-  return {
-    ...calls,
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${PORT}`,
-    close: () => {
-      lines.end("it was closed");
-      child.kill("SIGKILL");
-    },
-  };
+  return { ...calls, url: `http://${host.includes(":") ? `[${host}]` : host}:${PORT}` };
 }

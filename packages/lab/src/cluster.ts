@@ -5,8 +5,10 @@ import { ProxyError } from "@turnout/core";
 import { createExec } from "@turnout/host";
 import { FABRIC, planCluster } from "./address-plan.ts";
 import type { ClusterPlan, ClusterShape, PlaceKind, PlannedPlace } from "./address-plan.ts";
-import { agentOver, programArguments } from "./agent/agent.ts";
+import { callProgram } from "./agent/agent.ts";
 import type { Agent } from "./agent/agent.ts";
+import { AGENT_CALLS } from "./agent/protocol.ts";
+import type { AgentCalls } from "./agent/protocol.ts";
 import { guardUntilExit } from "./exit-guard.ts";
 import { namespaceName, removeNamespaces, thisOwner } from "./namespaces.ts";
 import { createNodeCgroup, removeCgroups } from "./node-cgroup.ts";
@@ -16,8 +18,6 @@ import { sweepLeftovers } from "./sweep.ts";
 export interface ClusterOptions extends ClusterShape {
   /** Aborting tears down what was built so far. */
   readonly signal?: AbortSignal;
-  /** Default: the real one. */
-  readonly exec?: Exec;
   /** Nodes that have a cgroup (version 2) and a bpffs of their own, which they share with their pods, as machines do. Default none: all see those of this host. */
   readonly cgroups?: readonly string[];
 }
@@ -81,7 +81,7 @@ let serial = 0;
  */
 export async function createCluster(options: ClusterOptions): Promise<Cluster> {
   const plan = planCluster(options);
-  const exec = options.exec ?? createExec();
+  const exec = createExec();
   sweepLeftovers();
   serial += 1;
   const owner = thisOwner();
@@ -259,9 +259,7 @@ function placeFor(planned: PlannedPlace, { namespace, before, exec, agents }: Pl
     agent: () => {
       const running = agents.get(name);
       if (running !== undefined) return running;
-      // stderr is the caller's: an agent writes there only when it breaks.
-      const child = start(process.execPath, programArguments("agent/main"), { stdio: ["pipe", "pipe", "inherit"] });
-      const agent = agentOver(child, `agent of ${name}`);
+      const agent = callProgram<AgentCalls>(start, "agent/main", AGENT_CALLS, `agent of ${name}`);
       agents.set(name, agent);
       return agent;
     },

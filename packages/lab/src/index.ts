@@ -5,10 +5,16 @@
  */
 export { planCluster, RANGES } from "./address-plan.ts";
 export type { ClusterShape } from "./address-plan.ts";
+export { createLocalAgent } from "./agent/agent.ts";
 export type { Agent } from "./agent/agent.ts";
-export { createLocalAgent } from "./agent/local-agent.ts";
 export type * from "./agent/protocol.ts";
-export * from "./apiserver/index.ts";
+export type { ApiObject } from "./apiserver/api-object.ts";
+export { createAuthority } from "./apiserver/certificate.ts";
+export type { Authority } from "./apiserver/certificate.ts";
+export type { Misbehaviour, WatchListFault } from "./apiserver/faults.ts";
+export { kubeconfigFor } from "./apiserver/kubeconfig.ts";
+export { createApiServer } from "./apiserver/server.ts";
+export type { ApiServer, ApiServerOptions } from "./apiserver/server.ts";
 export { removeCgroupTree } from "./cgroup-tree.ts";
 export type { ClusterApi } from "./cluster-api.ts";
 export { createCluster } from "./cluster.ts";

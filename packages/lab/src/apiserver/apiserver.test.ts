@@ -5,7 +5,6 @@ import { createApiServer, type ApiServer, type ApiServerOptions } from "./server
 
 const SERVICES = "/api/v1/namespaces/shop/services";
 const JSON_TYPE = { "content-type": "application/json" };
-const MERGE = { "content-type": "application/merge-patch+json" };
 
 let api: ApiServer;
 
@@ -102,12 +101,10 @@ describe("list and get", () => {
     expect(names(await ask("/api/v1/services?limit=2&resourceVersion=0"))).toHaveLength(5);
   });
 
-  it("knows revisions: exact, not older than, from the future", async () => {
+  it("knows revisions: not older than, from the future", async () => {
     await start();
     const { metadata } = api.apply(service("a"));
     api.apply(service("b"));
-    const exact = await ask(`/api/v1/services?resourceVersion=${metadata.resourceVersion}&resourceVersionMatch=Exact`);
-    expect(names(exact)).toEqual(["a"]);
     expect(names(await ask(`/api/v1/services?resourceVersion=${metadata.resourceVersion}`))).toEqual(["a", "b"]);
     expect((await ask("/api/v1/services?resourceVersion=999999")).body.message).toContain("Too large resource version");
     expect((await ask("/api/v1/services?resourceVersion=x")).status).toBe(400);
@@ -124,8 +121,7 @@ describe("list and get", () => {
       ["labelSelector=!tier", ["a", "c"]],
       ["labelSelector=app%3Dx", ["a"]],
       ["labelSelector=app!%3Dx", ["b", "c"]],
-      ["labelSelector=app%20in%20(x,z),app", ["a"]],
-      ["labelSelector=app%20notin%20(x)", ["b", "c"]],
+      ["labelSelector=app%3Dx,!tier", ["a"]],
       ["fieldSelector=spec.clusterIP!%3DNone", ["b", "c"]],
       ["fieldSelector=metadata.name%3Da", ["a"]],
     ];
@@ -195,39 +191,24 @@ describe("watch", () => {
 });
 
 describe("writes", () => {
-  it("create, replace, patch and delete, with conflicts where Kubernetes has them", async () => {
+  it("create, with conflicts and mistakes where Kubernetes has them, and change no revision when nothing changes", async () => {
     await start();
-    const create = { method: "POST", headers: JSON_TYPE, body: body({ metadata: { name: "a" }, spec: { x: 1 }, status: { no: 1 } }) };
-    const made = await ask(SERVICES, create);
+    const post = (text: string, path: string = SERVICES): Promise<Reply> => ask(path, { method: "POST", headers: JSON_TYPE, body: text });
+    const created = body({ metadata: { name: "a" }, spec: { x: 1 }, status: { no: 1 } });
+    const made = await post(created);
     expect(made).toMatchObject({ status: 201, body: { kind: "Service", metadata: { namespace: "shop" }, spec: { x: 1 } } });
     expect(made.body.status).toBeUndefined();
-    expect(await ask(SERVICES, create)).toMatchObject({ status: 409, body: { reason: "AlreadyExists" } });
-    const put = (metadata: object): RequestInit => ({ method: "PUT", headers: JSON_TYPE, body: body({ metadata, spec: { x: 2 } }) });
-    const stale = await ask(`${SERVICES}/a`, put({ name: "a", resourceVersion: "1" }));
-    expect(stale).toMatchObject({ status: 409, body: { reason: "Conflict" } });
-    expect((await ask(`${SERVICES}/a`, put({ name: "b" }))).status).toBe(400);
-    const replaced = await ask(`${SERVICES}/a`, put({ name: "a" }));
-    expect(replaced.body.metadata.uid).toBe(made.body.metadata.uid);
-    expect(Number(replaced.body.metadata.resourceVersion)).toBeGreaterThan(Number(made.body.metadata.resourceVersion));
-    const patched = await ask(`${SERVICES}/a`, { method: "PATCH", headers: MERGE, body: body({ spec: { x: null, y: { z: 1 } } }) });
-    expect(patched.body.spec).toEqual({ y: { z: 1 } });
-    expect((await ask(`${SERVICES}/a`, { method: "PATCH", headers: JSON_TYPE, body: "{}" })).status).toBe(415);
-    expect(await ask(`${SERVICES}/a`, { method: "DELETE" })).toMatchObject({ status: 200, body: { status: "Success" } });
-    expect((await ask(`${SERVICES}/a`, { method: "DELETE" })).status).toBe(404);
-    expect((await ask(SERVICES, { method: "POST", headers: JSON_TYPE, body: "{" })).status).toBe(400);
-    expect((await ask(SERVICES, { method: "POST", headers: JSON_TYPE, body: "{}" })).status).toBe(422);
-    expect((await ask(SERVICES, { method: "DELETE" })).status).toBe(405);
-  });
-
-  it("keep status and the rest apart, and change no revision when nothing changes", async () => {
-    await start();
-    api.apply({ ...(service("a") as object), status: { loadBalancer: {} } });
-    const status = { status: { loadBalancer: { ingress: [{ ip: "192.0.2.1" }] } }, spec: { ignored: true } };
-    const patched = await ask(`${SERVICES}/a/status`, { method: "PATCH", headers: MERGE, body: body(status) });
-    expect(patched.body).toMatchObject({ status: status.status, spec: { clusterIP: "10.0.0.1" } });
+    expect(await post(created)).toMatchObject({ status: 409, body: { reason: "AlreadyExists" } });
+    const refused: readonly (readonly [text: string, status: number])[] = [
+      ["{", 400],
+      ["{}", 422],
+      [body({ kind: "Node", metadata: { name: "b" } }), 400],
+      [body({ metadata: { name: "b", namespace: "other" } }), 400],
+    ];
+    for (const [text, status] of refused) expect([text, (await post(text)).status]).toEqual([text, status]);
+    for (const method of ["PUT", "PATCH", "DELETE"]) expect((await ask(`${SERVICES}/a`, { method })).status).toBe(405);
     const { revision } = api;
-    const main = await ask(`${SERVICES}/a`, { method: "PATCH", headers: MERGE, body: body({ status: { other: 1 } }) });
-    expect(main.body.status).toEqual(status.status);
+    api.apply({ kind: "Service", ...(JSON.parse(body(made.body)) as object) });
     expect(api.revision).toBe(revision);
     expect(() => api.apply({ kind: "Pod", metadata: { name: "a" } })).toThrow("[invalid_object]");
   });

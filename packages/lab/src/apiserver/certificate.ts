@@ -1,5 +1,6 @@
 import { createPublicKey, generateKeyPairSync, randomBytes, sign, type KeyObject } from "node:crypto";
 import { isIP } from "node:net";
+import { addressBytes } from "../raw/libc.ts";
 
 /** A certificate and its private key, PEM. */
 export interface Certificate {
@@ -105,19 +106,7 @@ function extension(id: readonly number[], value: Buffer): Buffer {
 }
 
 function altName(host: string): Buffer {
-  const family = isIP(host);
-  if (family === 0) return der(0x82, Buffer.from(host));
-  return der(0x87, family === 4 ? Buffer.from(host.split(".").map(Number)) : ipv6Bytes(host));
-}
-
-function ipv6Bytes(host: string): Buffer {
-  // The URL parser gives the canonical form, in which only "::" is left to expand.
-  const [head = "", tail] = new URL(`http://[${host}]`).hostname.slice(1, -1).split("::");
-  const groups = (text: string): string[] => text.split(":").filter((group) => group !== "");
-  const before = groups(head);
-  const after = groups(tail ?? "");
-  const zeros = Array<string>(8 - before.length - after.length).fill("0");
-  return Buffer.from([...before, ...zeros, ...after].map((group) => group.padStart(4, "0")).join(""), "hex");
+  return isIP(host) === 0 ? der(0x82, Buffer.from(host)) : der(0x87, addressBytes(host));
 }
 
 function pem(label: string, bytes: Buffer): string {

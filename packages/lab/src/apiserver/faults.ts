@@ -34,8 +34,6 @@ export interface Misbehaviour {
   readonly expiredAsStatus?: boolean;
   /** Close the body in the middle of a list. */
   readonly truncateLists?: boolean;
-  /** Send no bookmarks; the one that ends initial events is still sent. */
-  readonly noBookmarks?: boolean;
   /** Send every watch event twice. */
   readonly duplicateEvents?: boolean;
   /** Send half of the next watch event and close the connection. */

@@ -2,7 +2,7 @@ import { objectKey, type ApiObject } from "./api-object.ts";
 import type { ObjectStore } from "./object-store.ts";
 import { apiVersionOf, type Route } from "./resources.ts";
 import { parseFieldSelector, parseLabelSelector, type Matcher } from "./selectors.ts";
-import { expired, failed, failure, ok, type Result } from "./status.ts";
+import { expired, refuse, Refusal } from "./status.ts";
 
 /** The body of a list; its items carry no kind and apiVersion of their own, as in Kubernetes. */
 export interface ListBody {
@@ -18,17 +18,15 @@ interface Position {
   readonly after: string;
 }
 
-/** Make the predicate of a request: its namespace, name, and both selectors. */
-export function matcherFor(route: Route, query: URLSearchParams): Result<Matcher> {
+/** Make the predicate of a request: its namespace, name, and both selectors. @throws {Refusal} */
+export function matcherFor(route: Route, query: URLSearchParams): Matcher {
   const labels = parseLabelSelector(query.get("labelSelector") ?? "");
-  if (!labels.ok) return labels;
   const fields = parseFieldSelector(query.get("fieldSelector") ?? "", route.resource);
-  if (!fields.ok) return fields;
-  return ok((object) => {
+  return (object) => {
     if (route.namespace !== "" && object.metadata.namespace !== route.namespace) return false;
     if (route.name !== undefined && object.metadata.name !== route.name) return false;
-    return labels.value(object) && fields.value(object);
-  });
+    return labels(object) && fields(object);
+  };
 }
 
 /**
@@ -36,54 +34,45 @@ export function matcherFor(route: Route, query: URLSearchParams): Result<Matcher
  *
  * Shape: pages of `limit` from one revision; a token that can't be read is a 400, one of a compacted revision a 410.
  * Edges: resourceVersion=0 is served whole, whatever the limit, as the watch cache does it.
+ * @throws {Refusal}
  */
-export function listObjects(store: ObjectStore, route: Route, query: URLSearchParams): Result<ListBody> {
+export function listObjects(store: ObjectStore, route: Route, query: URLSearchParams): ListBody {
   const matches = matcherFor(route, query);
-  if (!matches.ok) return matches;
-  const start = startOf(store, query);
-  if (!start.ok) return start;
-  const { revision, after } = start.value;
+  const { revision, after } = startOf(store, query);
   const all = store.listAt(route.resource.kind, revision);
-  if (all === undefined) return failed(expired("The provided continue parameter is too old"));
-  const rest = all.filter((object) => keyOf(object) > after && matches.value(object));
+  if (all === undefined) throw new Refusal(expired("The provided continue parameter is too old"));
+  const rest = all.filter((object) => keyOf(object) > after && matches(object));
   const limit = query.get("resourceVersion") === "0" ? 0 : Number(query.get("limit") ?? "0");
   const page = limit > 0 ? rest.slice(0, limit) : rest;
   const last = page.at(-1);
   const more = last !== undefined && page.length < rest.length;
   const token = more ? { continue: encodePosition({ revision, after: keyOf(last) }) } : {};
-  return ok({
+  return {
     kind: `${route.resource.kind}List`,
     apiVersion: apiVersionOf(route.resource),
     metadata: { resourceVersion: String(revision), ...token },
     items: page.map(({ kind: _kind, apiVersion: _apiVersion, ...item }) => item),
-  });
+  };
 }
 
-/** Make the 504 for a revision that lies in the future. */
-export function tooLarge(revision: number, current: number): ReturnType<typeof failure> {
-  return failure(504, `Too large resource version: ${revision}, current: ${current}`, {
-    details: { causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }], retryAfterSeconds: 1 },
-  });
+/** Read a revision that a client names. @throws {Refusal} 400 when it is none, 504 when it lies in the future. */
+export function revisionOf(text: string, current: number): number {
+  const revision = Number(text);
+  if (!Number.isSafeInteger(revision) || revision < 0) refuse(400, `resourceVersion: Invalid value: "${text}"`);
+  const details = { causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }], retryAfterSeconds: 1 };
+  if (revision > current) refuse(504, `Too large resource version: ${revision}, current: ${current}`, { details });
+  return revision;
 }
 
-function startOf(store: ObjectStore, query: URLSearchParams): Result<Position> {
+function startOf(store: ObjectStore, query: URLSearchParams): Position {
   const token = query.get("continue") ?? "";
   const wanted = query.get("resourceVersion") ?? "";
-  if (token !== "") {
-    if (wanted !== "" && wanted !== "0") {
-      return failed(failure(400, "specifying resource version is not allowed when using continue"));
-    }
-    const position = decodePosition(token);
-    return position === undefined ? failed(failure(400, "continue key is not valid")) : ok(position);
+  if (token === "") {
+    revisionOf(wanted, store.revision);
+    return { revision: store.revision, after: "" };
   }
-  if (wanted === "" || wanted === "0") return ok({ revision: store.revision, after: "" });
-  const revision = Number(wanted);
-  if (!Number.isSafeInteger(revision) || revision < 0) {
-    return failed(failure(400, `resourceVersion: Invalid value: "${wanted}"`));
-  }
-  if (revision > store.revision) return failed(tooLarge(revision, store.revision));
-  const isExact = query.get("resourceVersionMatch") === "Exact";
-  return ok({ revision: isExact ? revision : store.revision, after: "" });
+  if (wanted !== "" && wanted !== "0") refuse(400, "specifying resource version is not allowed when using continue");
+  return decodePosition(token) ?? refuse(400, "continue key is not valid");
 }
 
 function keyOf(object: ApiObject): string {

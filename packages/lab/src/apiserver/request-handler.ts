@@ -1,12 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { buffer } from "node:stream/consumers";
 import { objectKey } from "./api-object.ts";
 import type { Faults, Misbehaviour, Verb } from "./faults.ts";
-import { listObjects, matcherFor, tooLarge } from "./list.ts";
+import { listObjects, matcherFor, revisionOf } from "./list.ts";
 import type { ObjectStore } from "./object-store.ts";
 import { routeFor, type Route, type ServedKind } from "./resources.ts";
-import { expired, failure, type StatusBody } from "./status.ts";
+import { expired, failure, refuse, Refusal, type StatusBody } from "./status.ts";
 import { WatchStream } from "./watch-stream.ts";
-import { notFound, write } from "./writes.ts";
+import { create } from "./writes.ts";
 
 /** What a request is answered from. */
 export interface HandlerContext {
@@ -22,24 +23,31 @@ export interface HandlerContext {
   readonly onWatch: (stream: WatchStream, response: ServerResponse) => void;
 }
 
-const BODY_BYTES_MAX = 3 * 1024 * 1024;
-
 /** Answer one request. Resolves when the answer is under way. */
 export async function handleRequest(context: HandlerContext, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  try {
+    await answerRequest(context, request, response);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    answer(response, error.status);
+  }
+}
+
+async function answerRequest(context: HandlerContext, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const url = new URL(request.url ?? "/", "http://emulator");
   const route = routeFor(url.pathname);
   const wanted = context.token();
-  if (wanted !== undefined && request.headers.authorization !== `Bearer ${wanted}`) {
-    return answer(response, failure(401, "Unauthorized"));
-  }
+  if (wanted !== undefined && request.headers.authorization !== `Bearer ${wanted}`) refuse(401, "Unauthorized");
   if (route === undefined || context.without.includes(route.resource.kind)) return answerOther(context.version, url, response);
+  const { resource, namespace, name } = route;
   const verb = verbOf(request.method ?? "GET", route, url.searchParams);
-  if (await misbehaves(context.faults, verb, route.resource.kind, response)) return;
+  if (await misbehaves(context.faults, verb, resource.kind, response)) return;
   if (verb === "write") return answerWrite(context, route, request, response);
   if (verb === "watch") return answerWatch(context, route, url.searchParams, response);
   if (verb === "list") return answerList(context, route, url.searchParams, response);
-  const found = context.store.get(route.resource.kind, objectKey(route.namespace, route.name ?? ""));
-  return answer(response, found ?? notFound(route), found === undefined ? 404 : 200);
+  const plural = resource.group === "" ? resource.plural : `${resource.plural}.${resource.group}`;
+  const found = context.store.get(resource.kind, objectKey(namespace, name ?? ""));
+  return answer(response, found ?? refuse(404, `${plural} "${name}" not found`), 200);
 }
 
 function verbOf(method: string, route: Route, query: URLSearchParams): Verb {
@@ -66,43 +74,37 @@ function answerStatus(response: ServerResponse, status: number, { retryAfterSeco
 function answerList(context: HandlerContext, route: Route, query: URLSearchParams, response: ServerResponse): void {
   const { kind } = route.resource;
   if ((query.get("continue") ?? "") !== "" && context.faults.strike("expireContinue", "list", kind) !== undefined) {
-    return answer(response, expired("The provided continue parameter is too old"));
+    throw new Refusal(expired("The provided continue parameter is too old"));
   }
   const list = listObjects(context.store, route, query);
-  if (!list.ok) return answer(response, list.failure);
   if (context.faults.strike("truncateLists", "list", kind) !== undefined) {
-    const text = JSON.stringify(list.value);
+    const text = JSON.stringify(list);
     response.writeHead(200, { "content-type": "application/json" });
     response.write(text.slice(0, text.length / 2), () => response.destroy());
     return;
   }
-  return answer(response, list.value, 200);
+  return answer(response, list, 200);
 }
 
 function answerWatch(context: HandlerContext, route: Route, query: URLSearchParams, response: ServerResponse): void {
   const { store, faults } = context;
   const matches = matcherFor(route, query);
-  if (!matches.ok) return answer(response, matches.failure);
   const isWatchList = query.get("sendInitialEvents") === "true";
   const fault = isWatchList ? faults.strike("watchList", "watch", route.resource.kind) : undefined;
   if (typeof fault?.watchList === "number") return answerStatus(response, fault.watchList, fault);
   if (fault?.watchList === "list") return answerList(context, route, new URLSearchParams(), response);
   if (fault?.watchList === "page") return void response.writeHead(200, { "content-type": "text/html" }).end("<html>Welcome</html>\n");
   if (isWatchList && query.get("resourceVersionMatch") !== "NotOlderThan") {
-    return answer(response, failure(422, "resourceVersionMatch: Forbidden: sendInitialEvents needs NotOlderThan"));
+    refuse(422, "resourceVersionMatch: Forbidden: sendInitialEvents needs NotOlderThan");
   }
   const text = query.get("resourceVersion") ?? "";
-  const revision = Number(text === "" ? "0" : text);
-  if (!Number.isSafeInteger(revision)) return answer(response, failure(400, `resourceVersion: Invalid value: "${text}"`));
-  if (revision > store.revision) return answer(response, tooLarge(revision, store.revision));
+  const revision = revisionOf(text, store.revision);
   const fromNow = isWatchList || revision === 0;
   const missed = fromNow ? [] : store.eventsAfter(revision);
   const tooOld = expired(`too old resource version: ${text}`);
-  if (missed === undefined && faults.strike("expiredAsStatus", "watch", route.resource.kind) !== undefined) {
-    return answer(response, tooOld);
-  }
+  if (missed === undefined && faults.strike("expiredAsStatus", "watch", route.resource.kind) !== undefined) throw new Refusal(tooOld);
   const wantsBookmarks = query.get("allowWatchBookmarks") === "true";
-  const stream = new WatchStream(response, { resource: route.resource, matches: matches.value, wantsBookmarks }, faults);
+  const stream = new WatchStream(response, { resource: route.resource, matches, wantsBookmarks }, faults);
   if (missed === undefined) return stream.fail(tooOld);
   const seconds = Number(query.get("timeoutSeconds") ?? "1800");
   const timer = setTimeout(() => stream.end(), seconds * 1000);
@@ -116,24 +118,15 @@ function answerWatch(context: HandlerContext, route: Route, query: URLSearchPara
 }
 
 async function answerWrite(context: HandlerContext, route: Route, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > BODY_BYTES_MAX) return answer(response, failure(413, "the request is too large"));
-    chunks.push(chunk);
+  if (request.method !== "POST" || route.name !== undefined) refuse(405, "the emulator takes POST only");
+  const body = await buffer(request);
+  let object: unknown;
+  try {
+    object = JSON.parse(body.toString());
+  } catch (error) {
+    refuse(400, `the object could not be read: ${String(error)}`);
   }
-  let body: unknown;
-  if (bytes > 0) {
-    try {
-      body = JSON.parse(Buffer.concat(chunks).toString());
-    } catch (error) {
-      return answer(response, failure(400, `the object could not be read: ${String(error)}`));
-    }
-  }
-  const contentType = request.headers["content-type"] ?? "";
-  const done = write(context.store, { method: request.method ?? "", route, body, contentType }, context.nowMs());
-  return done.ok ? answer(response, done.value.body, done.value.status) : answer(response, done.failure);
+  return answer(response, create(context.store, route, object, context.nowMs()), 201);
 }
 
 function answerOther(version: string, url: URL, response: ServerResponse): void {
@@ -145,7 +138,7 @@ function answerOther(version: string, url: URL, response: ServerResponse): void 
     const [, major, minor] = /^v(\d+)\.(\d+)/.exec(version) ?? [];
     return answer(response, { major, minor, gitVersion: version }, 200);
   }
-  return answer(response, failure(404, "the server could not find the requested resource"));
+  refuse(404, "the server could not find the requested resource");
 }
 
 function answer(response: ServerResponse, body: object, status = (body as StatusBody).code): void {

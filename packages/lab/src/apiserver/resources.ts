@@ -18,30 +18,9 @@ export interface Resource {
 /** The four resources a service proxy reads, and the one it writes. */
 export const RESOURCES: readonly Resource[] = [
   { kind: "Node", group: "", version: "v1", plural: "nodes", isNamespaced: false, fields: ["spec.unschedulable"] },
-  {
-    kind: "Service",
-    group: "",
-    version: "v1",
-    plural: "services",
-    isNamespaced: true,
-    fields: ["spec.clusterIP", "spec.type"],
-  },
-  {
-    kind: "EndpointSlice",
-    group: "discovery.k8s.io",
-    version: "v1",
-    plural: "endpointslices",
-    isNamespaced: true,
-    fields: [],
-  },
-  {
-    kind: "ServiceCIDR",
-    group: "networking.k8s.io",
-    version: "v1",
-    plural: "servicecidrs",
-    isNamespaced: false,
-    fields: [],
-  },
+  { kind: "Service", group: "", version: "v1", plural: "services", isNamespaced: true, fields: ["spec.clusterIP", "spec.type"] },
+  { kind: "EndpointSlice", group: "discovery.k8s.io", version: "v1", plural: "endpointslices", isNamespaced: true, fields: [] },
+  { kind: "ServiceCIDR", group: "networking.k8s.io", version: "v1", plural: "servicecidrs", isNamespaced: false, fields: [] },
   {
     kind: "Event",
     group: "events.k8s.io",
@@ -58,19 +37,11 @@ export interface Route {
   /** "" means all namespaces, or a cluster-scoped resource. */
   readonly namespace: string;
   readonly name: string | undefined;
-  readonly isStatus: boolean;
 }
 
 /** Give the apiVersion of a resource's objects, e.g. `discovery.k8s.io/v1`. */
 export function apiVersionOf(resource: Resource): string {
   return resource.group === "" ? resource.version : `${resource.group}/${resource.version}`;
-}
-
-/** Find the resource of a kind. @throws {RangeError} for a kind that doesn't exist, which types forbid. */
-export function resourceOf(kind: ServedKind): Resource {
-  const found = RESOURCES.find((resource) => resource.kind === kind);
-  if (found === undefined) throw new RangeError(`no such kind: ${String(kind)}`);
-  return found;
 }
 
 /** Read a request path; undefined when it is none of the resources'. Never throws. */
@@ -83,11 +54,10 @@ export function routeFor(pathname: string): Route | undefined {
   if (rest.shift() !== "v1") return undefined;
   // "namespaces/NS/…" only prefixes namespaced resources; the Namespace resource itself is not served.
   const namespace = rest[0] === "namespaces" && rest.length > 2 ? rest.splice(0, 2)[1] : "";
-  const [plural, name, subresource, ...more] = rest;
+  const [plural, name, ...more] = rest;
   const resource = RESOURCES.find((candidate) => candidate.group === group && candidate.plural === plural);
   if (resource === undefined || more.length > 0 || namespace === undefined) return undefined;
   if (namespace !== "" && !resource.isNamespaced) return undefined;
   if (name !== undefined && resource.isNamespaced && namespace === "") return undefined;
-  if (subresource !== undefined && subresource !== "status") return undefined;
-  return { resource, namespace, name, isStatus: subresource === "status" };
+  return { resource, namespace, name };
 }

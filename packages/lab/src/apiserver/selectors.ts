@@ -1,57 +1,44 @@
 import { fieldOf, type ApiObject } from "./api-object.ts";
 import type { Resource } from "./resources.ts";
-import { failed, failure, ok, type Result } from "./status.ts";
+import { refuse } from "./status.ts";
 
 /** A predicate over objects, made from a selector. */
 export type Matcher = (object: ApiObject) => boolean;
 
 /**
- * Parse a label selector (`a=b,c!=d,e,!f,g in (h,i),j notin (k)`).
+ * Parse a label selector (`a=b,c!=d,e,!f`).
  *
- * Edges: "" selects everything; `!=` and `notin` also match objects without the label, as in Kubernetes.
+ * Edges: "" selects everything; `!=` also matches objects without the label, as in Kubernetes; sets (`in`, `notin`) are refused.
+ * @throws {Refusal} 400 for what it can't read.
  */
-export function parseLabelSelector(text: string): Result<Matcher> {
-  const terms: Matcher[] = [];
-  for (const part of splitTerms(text)) {
-    const term = parseLabelTerm(part);
-    if (term === undefined) return failed(failure(400, `unable to parse requirement: ${part}`));
-    terms.push(term);
-  }
-  return ok((object) => terms.every((term) => term(object)));
+export function parseLabelSelector(text: string): Matcher {
+  return all(splitTerms(text).map((part) => parseLabelTerm(part) ?? refuse(400, `unable to parse requirement: ${part}`)));
 }
 
-/** Parse a field selector (`a=b`, `a==b`, `a!=b`); a field the resource doesn't select by is a 400. */
-export function parseFieldSelector(text: string, resource: Resource): Result<Matcher> {
+/** Parse a field selector (`a=b`, `a==b`, `a!=b`). @throws {Refusal} 400 for a field that the resource doesn't select by. */
+export function parseFieldSelector(text: string, resource: Resource): Matcher {
   const known = ["metadata.name", "metadata.namespace", ...resource.fields];
-  const terms: Matcher[] = [];
-  for (const part of splitTerms(text)) {
-    const match = /^([^!=]+)(!=|==?)(.*)$/.exec(part);
-    if (match === null) return failed(failure(400, `invalid field selector: ${part}`));
-    const [, field = "", operator, value] = match;
-    if (!known.includes(field)) return failed(failure(400, `field label not supported: ${field}`));
-    terms.push((object) => (fieldOf(object, field) === value) === (operator !== "!="));
-  }
-  return ok((object) => terms.every((term) => term(object)));
+  return all(
+    splitTerms(text).map((part): Matcher => {
+      const [, field = "", operator, value] = /^([^!=]+)(!=|==?)(.*)$/.exec(part) ?? [];
+      if (!known.includes(field)) return refuse(400, `field label not supported: ${part}`);
+      return (object) => (fieldOf(object, field) === value) === (operator !== "!=");
+    }),
+  );
+}
+
+function all(terms: readonly Matcher[]): Matcher {
+  return (object) => terms.every((term) => term(object));
 }
 
 function splitTerms(text: string): readonly string[] {
-  // A comma inside parentheses belongs to a set.
   return text
-    .split(/,(?![^(]*\))/)
+    .split(",")
     .map((part) => part.trim())
     .filter((part) => part !== "");
 }
 
 function parseLabelTerm(part: string): Matcher | undefined {
-  const set = /^(\S+)\s+(in|notin)\s+\(([^)]*)\)$/.exec(part);
-  if (set !== null) {
-    const [, key = "", operator, list = ""] = set;
-    const values = new Set(list.split(",").map((value) => value.trim()));
-    return (object) => {
-      const value = labelOf(object, key);
-      return operator === "in" ? value !== undefined && values.has(value) : value === undefined || !values.has(value);
-    };
-  }
   const equality = /^([^!=\s]+)\s*(!=|==?)\s*(\S*)$/.exec(part);
   if (equality !== null) {
     const [, key = "", operator, wanted] = equality;

@@ -1,13 +1,13 @@
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import https from "node:https";
 import type { AddressInfo, Socket } from "node:net";
-import { ProxyError, type Log } from "@turnout/core";
+import { ProxyError } from "@turnout/core";
 import { isApiObject, objectKey, type ApiObject } from "./api-object.ts";
 import { Faults, fits, type Misbehaviour } from "./faults.ts";
 import { kubeconfigFor, type KubeconfigParts } from "./kubeconfig.ts";
 import { ObjectStore } from "./object-store.ts";
 import { handleRequest } from "./request-handler.ts";
-import { RESOURCES, resourceOf, type ServedKind } from "./resources.ts";
+import { RESOURCES, type ServedKind } from "./resources.ts";
 import type { WatchStream } from "./watch-stream.ts";
 import { admit } from "./writes.ts";
 
@@ -23,7 +23,6 @@ export interface ApiServerTls {
 
 /** How an emulator is made; everything has a default. */
 export interface ApiServerOptions {
-  readonly log?: Log;
   /** Default 127.0.0.1. */
   readonly host?: string;
   /** Default 0: any free port. */
@@ -158,7 +157,7 @@ class EmulatedApiServer implements ApiServer {
   }
 
   objects(kind: ServedKind): readonly ApiObject[] {
-    return this.#store.list(resourceOf(kind).kind);
+    return this.#store.list(kind);
   }
 
   kubeconfig(parts: Partial<KubeconfigParts> = {}): string {
@@ -232,7 +231,6 @@ class EmulatedApiServer implements ApiServer {
     const { method = "", url = "", headers } = request;
     this.requests.push({ method, url, authorization: headers.authorization, connection });
     if (this.requests.length > REQUESTS_MAX) this.requests.shift();
-    this.#options.log?.debug("request", { method, url });
     const context = {
       store: this.#store,
       faults: this.#faults,
@@ -245,10 +243,7 @@ class EmulatedApiServer implements ApiServer {
         to.on("close", () => this.#watches.delete(stream));
       },
     };
-    handleRequest(context, request, response).catch((error: unknown) => {
-      this.#options.log?.error("the emulator failed to answer", { method, url, error: String(error) });
-      response.destroy();
-    });
+    handleRequest(context, request, response).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
   }
 
   #nowMs(): number {

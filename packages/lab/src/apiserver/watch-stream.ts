@@ -76,9 +76,7 @@ export class WatchStream {
 
   /** Tell the client how far it is. */
   bookmark(revision: number): void {
-    if (!this.#spec.wantsBookmarks) return;
-    if (this.#faults.strike("noBookmarks", "watch", this.kind) !== undefined) return;
-    this.#sendBookmark(revision, undefined);
+    if (this.#spec.wantsBookmarks) this.#sendBookmark(revision, undefined);
   }
 
   /** Send an ERROR event and end. */

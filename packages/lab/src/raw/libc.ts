@@ -2,7 +2,6 @@ import { constants } from "node:os";
 import { isIP, isIPv6 } from "node:net";
 import type { IPFamily } from "@turnout/core/backend";
 import { ProxyError } from "@turnout/core/backend";
-import { addressBytes } from "./address-bytes.ts";
 
 /** Address families, as the kernel numbers them. */
 export const AF: Readonly<Record<IPFamily, number>> = { IPv4: 2, IPv6: 10 };
@@ -63,5 +62,17 @@ export function socketAddress(address: string, port: number = 0): Buffer {
     bytes.writeUInt16LE(AF.IPv4, 0);
     addressBytes(address).copy(bytes, 4);
   }
+  return bytes;
+}
+
+/** Write an IP address as packets have it: four bytes, or sixteen. Pure. */
+export function addressBytes(address: string): Buffer {
+  if (!isIPv6(address)) return Buffer.from(address.split(".").map(Number));
+  const [head = "", tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split("::");
+  const front = head === "" ? [] : head.split(":");
+  const back = tail === undefined || tail === "" ? [] : tail.split(":");
+  const groups = [...front, ...Array.from({ length: 8 - front.length - back.length }, () => "0"), ...back];
+  const bytes = Buffer.alloc(16);
+  groups.forEach((group, index) => bytes.writeUInt16BE(Number.parseInt(group, 16), 2 * index));
   return bytes;
 }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { crc32c } from "./crc32c.ts";
-import { decodeSctp, encodeSctp } from "./sctp-packet.ts";
+import { crc32c, decodeSctp, encodeSctp } from "./sctp-packet.ts";
 import type { SctpPacket } from "./sctp-packet.ts";
 
 const INIT: SctpPacket = {

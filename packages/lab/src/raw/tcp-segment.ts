@@ -1,5 +1,5 @@
 import { ProxyError } from "@turnout/core/backend";
-import { addressBytes } from "./address-bytes.ts";
+import { addressBytes } from "./libc.ts";
 
 /** What of a TCP segment tells whose it is and where it belongs. Numbers of 32 bits wrap around. */
 export interface TcpSegment {
