@@ -1,18 +1,14 @@
-import { systemClock } from "@turnout/core/process";
-import { spawnSync } from "node:child_process";
-import { createExec } from "@turnout/host";
-import type { LinuxWorld } from "@turnout/host";
+import type { IPFamily } from "@turnout/core";
 import { MARKER_CHAIN } from "@turnout/host/iptables/text";
-import { createFakeNetlink } from "@turnout/host/testing";
-import type { Exec, IPFamily, Log } from "@turnout/core";
+import { createTestNamespace } from "@turnout/host/testing";
+import type { TestNamespace } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
-import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { iptablesModule } from "./module.ts";
 import { adoptionOf, optionsOf, recordedCases, recordedSave, stateOf } from "./test-support/recorded-cases.ts";
 import type { RecordedCase } from "./test-support/recorded-cases.ts";
 
 const MARKED = `nat :${MARKER_CHAIN}`;
-const NAMESPACE = `tiptadopt-${process.pid}`;
 /** Of the documented differences one shows here, and only where a Service has two source ranges of the family: they are sorted. */
 const CASES: readonly (readonly [IPFamily, "legacy" | "nft", readonly string[]])[] = [
   ["IPv4", "legacy", ["nat KUBE-FW"]],
@@ -22,29 +18,9 @@ const CASES: readonly (readonly [IPFamily, "legacy" | "nft", readonly string[]])
 ];
 const { signal } = new AbortController();
 
-function ip(...args: readonly string[]): void {
-  const { status, stderr } = spawnSync("ip", args, { encoding: "utf8" });
-  if (status !== 0) throw new Error(`ip ${args.join(" ")}: ${stderr}`);
-}
+let namespace: TestNamespace;
 
-/** The real exec, with every program started inside the test's namespace. */
-function execInside(): Exec {
-  const exec = createExec();
-  const inside = (file: string, args: readonly string[]): readonly string[] => ["netns", "exec", NAMESPACE, file, ...args];
-  return {
-    run: (file, args, options) => exec.run("ip", inside(file, args), options),
-    open: (file, args) => exec.open("ip", inside(file, args)),
-  };
-}
-
-const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-const world: LinuxWorld = { exec: execInside(), clock: systemClock(), netlink: createFakeNetlink(), log: quiet };
-
-async function tool(file: string, args: readonly string[], input?: string): Promise<string> {
-  const { code, stdout, stderr } = await world.exec.run(file, args, input === undefined ? {} : { input });
-  if (code !== 0) throw new Error(`${file}: ${stderr}`);
-  return stdout;
-}
+const tool = (file: string, args: readonly string[], input?: string): Promise<string> => namespace.run(file, args, input);
 
 /** As a kernel that can't count for nfacct has it: such rules are not there, or lack the match. */
 function uncounted(saved: string): string {
@@ -67,9 +43,10 @@ function linesOf(saved: string): readonly string[] {
 describe("what the real kube-proxy wrote, in a real kernel", needs("root", "netns", "iptables-legacy", "iptables-nft"), () => {
   const recorded = recordedCases().find(({ name }) => name === "everything");
   const everything: RecordedCase = recorded ?? { name: "everything", set: "everything", fields: {} };
-  beforeEach(() => ip("netns", "add", NAMESPACE));
-  afterEach(() => ip("netns", "delete", NAMESPACE));
-  afterAll(() => void spawnSync("ip", ["netns", "delete", NAMESPACE]));
+  beforeEach(() => {
+    namespace = createTestNamespace("tiptadopt");
+  });
+  afterEach(() => namespace.remove());
 
   it.each(CASES)(
     "is left alone by a cleanup, is adopted with our marker alone written, and is what we write ourselves: %s, %s",
@@ -82,20 +59,20 @@ describe("what the real kube-proxy wrote, in a real kernel", needs("root", "netn
       const before = await tool(`${name}-save`, []);
 
       const options = iptablesModule.parseOptions({ variant, ...optionsOf(everything) });
-      const backend = (await iptablesModule.open(options, world, signal)).family(family);
+      const backend = (await iptablesModule.open(options, namespace.world, signal)).family(family);
       await backend.cleanup?.(signal);
       expect(linesOf(await tool(`${name}-save`, []))).toEqual(linesOf(before));
       const adopted = await adoptionOf(backend, stateOf(everything, family, false));
-      expect(adopted.delta.put.map(({ after }) => after.key.replace(/-[A-Z2-7]{16}$/, "")).toSorted()).toEqual(
+      expect(adopted.put.map(({ after }) => after.key.replace(/-[A-Z2-7]{16}$/, "")).toSorted()).toEqual(
         [...changes, `nat ${MARKER_CHAIN}`].toSorted(),
       );
-      expect(adopted.delta.remove).toEqual([]);
-      await backend.apply(backend.plan(adopted.delta), signal);
+      expect(adopted.remove).toEqual([]);
+      await backend.apply(backend.plan(adopted), signal);
       expect(linesOf(await tool(`${name}-save`, []))).toEqual([...linesOf(before), MARKED].toSorted());
 
       await backend.cleanup?.(signal);
       const fresh = await adoptionOf(backend, stateOf(everything, family, false));
-      await backend.apply(backend.plan(fresh.delta), signal);
+      await backend.apply(backend.plan(fresh), signal);
       const left = linesOf(await tool(`${name}-save`, []));
       // kube-proxy makes kubelet's chain in IPv6 too, where there is nothing to guard; cleaning up leaves it.
       expect(left).toEqual([...linesOf(before), MARKED].toSorted());

@@ -1,9 +1,9 @@
-import { systemClock } from "@turnout/core/process";
 import { objectId } from "@turnout/core";
-import type { Delta, Exec, ExecResult, IPFamily, Log } from "@turnout/core";
+import { TestClock } from "@turnout/core/testing";
+import type { Delta, Exec, ExecResult, IPFamily } from "@turnout/core";
 import type { LinuxWorld } from "@turnout/host";
 import { MARKER_CHAIN } from "@turnout/host/iptables/text";
-import { createFakeNetlink } from "@turnout/host/testing";
+import { createFakeLog, createFakeNetlink } from "@turnout/host/testing";
 import { describe, expect, it } from "vitest";
 import { iptablesModule } from "./module.ts";
 import type { IptablesObject } from "./objects.ts";
@@ -42,11 +42,10 @@ async function deltaOf(
   saved: string = recordedSave(one, family),
   counts = true,
 ): Promise<Delta<IptablesObject>> {
-  const log: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-  const world: LinuxWorld = { exec: recordedHost(saved), clock: systemClock(), netlink: counts ? COUNTING : createFakeNetlink(), log };
+  const netlink = counts ? COUNTING : createFakeNetlink();
+  const world: LinuxWorld = { exec: recordedHost(saved), clock: new TestClock(0), netlink, log: createFakeLog() };
   const options = iptablesModule.parseOptions({ variant: "nft", ...optionsOf(one) });
-  const { delta } = await adoptionOf((await iptablesModule.open(options, world, signal)).family(family), stateOf(one, family, counts));
-  return delta;
+  return await adoptionOf((await iptablesModule.open(options, world, signal)).family(family), stateOf(one, family, counts));
 }
 
 /** From then on the chains count as ours. */

@@ -1,47 +1,31 @@
-import { systemClock } from "@turnout/core/process";
-import { spawnSync } from "node:child_process";
-import type { Drift, Exec, IPFamily, Log } from "@turnout/core";
+import type { Drift, Exec, IPFamily } from "@turnout/core";
 import type { ServiceFixture } from "@turnout/core/testing";
-import { createExec } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
 import type { IptablesVariant } from "@turnout/host/iptables";
-import { createFakeNetlink } from "@turnout/host/testing";
+import { createFakeNetlink, createTestNamespace } from "@turnout/host/testing";
+import type { TestNamespace } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { iptablesModule } from "./module.ts";
-import { Proxy, SHOWCASE } from "./test-support/states.ts";
+import { openProxy, SHOWCASE } from "./test-support/states.ts";
+import type { IptablesProxy } from "./test-support/states.ts";
 
-const NAMESPACE = `tipt-${process.pid}`;
 const VARIANTS: readonly IptablesVariant[] = ["legacy", "nft"];
 const { signal } = new AbortController();
 
-function ip(...args: readonly string[]): void {
-  const { status, stderr } = spawnSync("ip", args, { encoding: "utf8" });
-  if (status !== 0) throw new Error(`ip ${args.join(" ")}: ${stderr}`);
-}
+let namespace: TestNamespace;
+let world: LinuxWorld;
 
-/** The real exec, with every program started inside the test's namespace. */
-function execInside(): Exec {
-  const exec = createExec();
-  const inside = (file: string, args: readonly string[]): readonly string[] => ["netns", "exec", NAMESPACE, file, ...args];
-  return {
-    run: (file, args, options) => exec.run("ip", inside(file, args), options),
-    open: (file, args) => exec.open("ip", inside(file, args)),
-  };
-}
+const run = (file: string, args: readonly string[], input?: string): Promise<string> => namespace.run(file, args, input);
 
-const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-const world: LinuxWorld = { exec: execInside(), clock: systemClock(), netlink: createFakeNetlink(), log: quiet };
+const open = (variant: IptablesVariant, family: IPFamily = "IPv4", where = world): Promise<IptablesProxy> =>
+  openProxy(where, family, { raw: { variant } });
 
-async function run(file: string, args: readonly string[], input?: string): Promise<string> {
-  const { code, stdout, stderr } = await world.exec.run(file, args, input === undefined ? {} : { input });
-  if (code !== 0) throw new Error(`${file} ${args.join(" ")}: ${stderr}`);
-  return stdout;
-}
-
-async function open(variant: IptablesVariant, family: IPFamily): Promise<Proxy> {
-  return new Proxy((await iptablesModule.open(iptablesModule.parseOptions({ variant }), world, signal)).family(family), family);
+/** A process that has brought the showcase into force in IPv4. */
+async function showcase(variant: IptablesVariant): Promise<IptablesProxy> {
+  const proxy = await open(variant);
+  await proxy.sync(SHOWCASE);
+  return proxy;
 }
 
 function tool(variant: IptablesVariant, family: IPFamily, what: "" | "-save" | "-restore"): string {
@@ -57,7 +41,7 @@ async function flush(): Promise<void> {
 }
 
 /** What the kernel holds, in a form that doesn't depend on the order in which dispatch rules came there. */
-async function kernelState(proxy: Proxy): Promise<readonly string[]> {
+async function kernelState(proxy: IptablesProxy): Promise<readonly string[]> {
   const observed = await proxy.backend.observe(signal);
   return [...(observed?.objects.values() ?? [])].map(({ kind, key, value }) => `${kind} ${key} ${String(value)}`).sort();
 }
@@ -91,16 +75,18 @@ const fixture: fc.Arbitrary<ServiceFixture> = fc
 const state = fc.uniqueArray(fixture, { selector: ({ number }) => number, maxLength: 6 });
 
 describe("the iptables backend on a real kernel", needs("root", "netns", "iptables-legacy>=1.8.0", "iptables-nft>=1.8.0"), () => {
-  beforeAll(() => ip("netns", "add", NAMESPACE));
-  afterAll(() => ip("netns", "del", NAMESPACE));
+  beforeAll(() => {
+    namespace = createTestNamespace("tipt");
+    ({ world } = namespace);
+  });
+  afterAll(() => namespace?.remove());
   beforeEach(flush);
 
   describe.each(VARIANTS)("%s variant", (variant) => {
     describe.each(["IPv4", "IPv6"] as const)("%s", (family) => {
       it("takes the showcase, reads it back word for word, and a second sync is empty", async () => {
         const proxy = await open(variant, family);
-        proxy.want(SHOWCASE);
-        expect(await proxy.sync()).toBeGreaterThan(60);
+        expect(await proxy.sync(SHOWCASE)).toBeGreaterThan(60);
         await proxy.adopt();
         expect(proxy.planText()).toBe("# nothing to do\n");
       });
@@ -112,8 +98,7 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
             const proxy = await open(variant, family);
             await proxy.adopt();
             for (const fixtures of history) {
-              proxy.want(fixtures);
-              await proxy.sync();
+              await proxy.sync(fixtures);
             }
             expect(proxy.ledger.defects.size).toBe(0);
             await proxy.adopt();
@@ -125,20 +110,14 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
     });
 
     it("writes a change of one endpoint and nothing else", async () => {
-      const proxy = await open(variant, "IPv4");
-      proxy.want(SHOWCASE);
-      await proxy.sync();
-      proxy.want(SHOWCASE.map((wanted) => (wanted.name === "plain" ? { ...wanted, remote: 3 } : wanted)));
-      expect(await proxy.sync()).toBe(2);
+      const proxy = await showcase(variant);
+      expect(await proxy.sync(SHOWCASE.map((wanted) => (wanted.name === "plain" ? { ...wanted, remote: 3 } : wanted)))).toBe(2);
       await proxy.adopt();
       expect(await proxy.sync()).toBe(0);
     });
 
     it("ends where it should when the tool was killed between two tables, and in the middle of one", async () => {
-      const whole = await open(variant, "IPv4");
-      whole.want(SHOWCASE);
-      await whole.sync();
-      const expected = await kernelState(whole);
+      const expected = await kernelState(await showcase(variant));
       for (const part of [/^(.*?)\*nat.*$/s, /^(.*?\*nat.{3000}).*$/s]) {
         await flush();
         const cutShort: Exec["run"] = async (file, args, options = {}) => {
@@ -146,33 +125,27 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
           await world.exec.run(file, args, { ...options, input: options.input?.replace(part, "$1") ?? "" });
           return { code: 137, stdout: "", stderr: "" };
         };
-        const cut = { ...world, exec: { ...world.exec, run: cutShort } };
-        const killed = (await iptablesModule.open(iptablesModule.parseOptions({ variant }), cut, signal)).family("IPv4");
-        const first = new Proxy(killed, "IPv4");
-        first.want(SHOWCASE);
-        await expect(first.sync()).rejects.toMatchObject({ code: "tool_failed" });
-        expect((await killed.metrics?.())?.find(({ name }) => name.endsWith("iptables_restore_failures_total"))?.value).toBe(1);
-        const second = await open(variant, "IPv4");
-        second.want(SHOWCASE);
+        const first = await open(variant, "IPv4", { ...world, exec: { ...world.exec, run: cutShort } });
+        await expect(first.sync(SHOWCASE)).rejects.toMatchObject({ code: "tool_failed" });
+        expect((await first.backend.metrics?.())?.find(({ name }) => name.endsWith("iptables_restore_failures_total"))?.value).toBe(1);
+        const second = await open(variant);
         await second.adopt();
-        expect(await second.sync()).toBeGreaterThan(0);
+        expect(await second.sync(SHOWCASE)).toBeGreaterThan(0);
         expect(await kernelState(second)).toEqual(expected);
       }
     });
 
     it("counts the rules in force and those it wrote", async () => {
-      const proxy = await open(variant, "IPv4");
+      const proxy = await open(variant);
       const numbers = async (what: string): Promise<readonly (number | undefined)[]> => {
         const reported = (await proxy.backend.metrics?.()) ?? [];
         const name = `kubeproxy_sync_proxy_rules_iptables_${what}`;
         return ["filter", "nat"].map((table) => reported.find((one) => one.name === name && one.labels?.["table"] === table)?.value);
       };
-      proxy.want(SHOWCASE);
-      await proxy.sync();
+      await proxy.sync(SHOWCASE);
       const all = await numbers("total");
       expect(await numbers("last")).toEqual(all);
-      proxy.want(SHOWCASE.slice(1));
-      await proxy.sync();
+      await proxy.sync(SHOWCASE.slice(1));
       expect(await numbers("last")).toEqual([0, 0]);
       const [filter = 0, nat = 0] = await numbers("total");
       // The dispatch rule, three endpoints picked and the mark, and two rules for each endpoint.
@@ -183,9 +156,7 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
     });
 
     it("puts back just what somebody took, changed, moved or added", async () => {
-      const proxy = await open(variant, "IPv4");
-      proxy.want(SHOWCASE);
-      await proxy.sync();
+      const proxy = await showcase(variant);
       const before = await kernelState(proxy);
       const iptables = tool(variant, "IPv4", "");
       await run(iptables, ["-t", "nat", "-F", "KUBE-MARK-MASQ"]);
@@ -195,10 +166,9 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
       await run(iptables, ["-t", "filter", "-R", "KUBE-NODEPORTS", "1", "-j", "DROP"]);
       await run(iptables, ["-t", "filter", "-I", "KUBE-FIREWALL", "-s", "203.0.113.2", "-j", "DROP"]);
       await run(tool(variant, "IPv4", "-restore"), ["--noflush"], "*mangle\n-X KUBE-PROXY-CANARY\nCOMMIT\n");
-      const second = await open(variant, "IPv4");
-      second.want(SHOWCASE);
+      const second = await open(variant);
       await second.adopt();
-      expect(await second.sync()).toBe(8);
+      expect(await second.sync(SHOWCASE)).toBe(8);
       expect(await kernelState(second)).toEqual(before);
       expect(await run(tool(variant, "IPv4", "-save"), ["-t", "filter"])).toContain("-A KUBE-FIREWALL -s 203.0.113.2/32 -j DROP");
     });
@@ -210,10 +180,9 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
       const listed = async (): Promise<readonly string[]> =>
         (await run(tool(variant, "IPv4", "-save"), [])).split("\n").filter((line) => /^[:-].*(CNI|KUBE)/.test(line));
       const before = await listed();
-      const proxy = await open(variant, "IPv4");
+      const proxy = await open(variant);
       await proxy.adopt();
-      proxy.want(SHOWCASE);
-      await proxy.sync();
+      await proxy.sync(SHOWCASE);
       await proxy.backend.cleanup?.(signal);
       await proxy.backend.cleanup?.(signal);
       const left = await listed();
@@ -223,9 +192,7 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
     });
 
     it("cleans up all but the one chain that somebody else jumps to, and says which", async () => {
-      const proxy = await open(variant, "IPv4");
-      proxy.want(SHOWCASE);
-      await proxy.sync();
+      const proxy = await showcase(variant);
       // As the portmap plugin of CNI does where it is told to use the chain that is there.
       const external = "*nat\n:CNI-HOSTPORT-SETMARK - [0:0]\n-A CNI-HOSTPORT-SETMARK -j KUBE-MARK-MASQ\nCOMMIT\n";
       await run(tool(variant, "IPv4", "-restore"), ["--noflush"], external);
@@ -238,14 +205,11 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
     });
 
     it("leaves a chain that somebody else jumps to empty, goes on, and deletes it when it can", async () => {
-      const proxy = await open(variant, "IPv4");
-      proxy.want(SHOWCASE);
-      await proxy.sync();
+      const proxy = await showcase(variant);
       const [own = ""] = /KUBE-SVC-\w+/.exec(await run(tool(variant, "IPv4", "-save"), ["-t", "nat"])) ?? [];
       await run(tool(variant, "IPv4", ""), ["-t", "nat", "-A", "OUTPUT", "-j", own]);
-      proxy.want([]);
-      expect(await proxy.sync()).toBeGreaterThan(40);
-      expect(proxy.ledger.delta(Date.now() + 60_000).lingering.map(({ object }) => object.key)).toEqual([`nat ${own}`]);
+      expect(await proxy.sync([])).toBeGreaterThan(40);
+      expect(proxy.ledger.delta(Date.now() + 70_000).lingering.map(({ object }) => object.key)).toEqual([`nat ${own}`]);
       await run(tool(variant, "IPv4", ""), ["-t", "nat", "-D", "OUTPUT", "-j", own]);
       const delta = proxy.ledger.delta(Date.now() + 100_000);
       expect(await proxy.backend.apply(proxy.backend.plan(delta), signal)).toEqual({});
@@ -262,11 +226,9 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
       return world.exec.run(file, args, options);
     };
     const watched: LinuxWorld = { ...world, netlink, exec: { ...world.exec, run: noted } };
-    const module = await iptablesModule.open(iptablesModule.parseOptions({ variant: "nft" }), watched, signal);
-    const proxy = new Proxy(module.family("IPv4"), "IPv4");
+    const proxy = await open("nft", "IPv4", watched);
     // So many chains that they are written in several sections.
-    proxy.want(Array.from({ length: 25 }, (_, index) => ({ name: `svc-${index}`, number: 1 + index, local: 5, remote: 5 })));
-    await proxy.sync();
+    await proxy.sync(Array.from({ length: 25 }, (_, index) => ({ name: `svc-${index}`, number: 1 + index, local: 5, remote: 5 })));
     const before = await kernelState(proxy);
     const stop = new AbortController();
     const events = proxy.backend.watch?.(stop.signal)[Symbol.asyncIterator]();
@@ -287,9 +249,8 @@ describe("the iptables backend on a real kernel", needs("root", "netns", "iptabl
 
   it("uses the variant in which kubelet's chains are, and takes over there what it finds", async () => {
     await run("iptables-legacy-restore", ["--noflush"], "*mangle\n:KUBE-IPTABLES-HINT - [0:0]\nCOMMIT\n");
-    const proxy = new Proxy((await iptablesModule.open(iptablesModule.parseOptions({}), world, signal)).family("IPv6"), "IPv6");
-    proxy.want(SHOWCASE);
-    await proxy.sync();
+    const proxy = await openProxy(world, "IPv6");
+    await proxy.sync(SHOWCASE);
     expect(await run("ip6tables-legacy-save", ["-t", "nat"])).toContain("KUBE-SERVICES");
     expect(await run("ip6tables-nft-save", ["-t", "nat"])).not.toContain("KUBE-SERVICES");
   });

@@ -1,39 +1,16 @@
-import { systemClock } from "@turnout/core/process";
-import { spawnSync } from "node:child_process";
-import { Ledger } from "@turnout/core";
-import type { Exec, IPFamily, Log, NodeSettings } from "@turnout/core";
-import { createStoreView, POD_SETTINGS, rawNode } from "@turnout/core/testing";
-import { createExec } from "@turnout/host";
+import type { IPFamily, NodeSettings } from "@turnout/core";
+import { POD_SETTINGS, rawNode, stateOfObjects, TestProxy } from "@turnout/core/testing";
+import type { WantedState } from "@turnout/core/testing";
 import type { IptablesVariant } from "@turnout/host/iptables";
-import { createFakeNetlink } from "@turnout/host/testing";
+import { createTestNamespace } from "@turnout/host/testing";
+import type { TestNamespace } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { oneOf } from "@turnout/host/iptables/text";
 import { iptablesModule } from "./module.ts";
-import type { IptablesObject } from "./objects.ts";
-import { explainPlan, planDelta } from "./plan.ts";
-import { renderRow } from "./render.ts";
-import { renderSkeleton } from "./skeleton.ts";
 import { FACTS } from "./test-support/states.ts";
 
-const NAMESPACE = `tiptodd-${process.pid}`;
 const LONGEST = "n".repeat(63);
-const { signal } = new AbortController();
-
-function ip(...args: readonly string[]): void {
-  const { status, stderr } = spawnSync("ip", args, { encoding: "utf8" });
-  if (status !== 0) throw new Error(`ip ${args.join(" ")}: ${stderr}`);
-}
-
-/** The real exec, with every program started inside the test's namespace. */
-function execInside(): Exec {
-  const exec = createExec();
-  const inside = (file: string, args: readonly string[]): readonly string[] => ["netns", "exec", NAMESPACE, file, ...args];
-  return {
-    run: (file, args, options) => exec.run("ip", inside(file, args), options),
-    open: (file, args) => exec.open("ip", inside(file, args)),
-  };
-}
 
 interface OddCase {
   readonly name: string;
@@ -111,13 +88,13 @@ const CASES: readonly OddCase[] = [
   },
 ];
 
-/** A ledger that wants what the case comes to. */
-function wanting({ family, spec, vips, endpoints, settings }: OddCase): Ledger<IptablesObject> {
+/** What a case comes to. */
+function stateOf({ family, spec, vips, endpoints, settings }: OddCase): WantedState {
   const ports = (spec["ports"] as readonly { readonly name?: string; readonly protocol?: string }[]).map(
     ({ name = "", protocol = "TCP" }) => ({ name, port: 8080, protocol }),
   );
   const metadata = { namespace: LONGEST, name: "a".repeat(63) };
-  const { view, pull } = createStoreView(
+  return stateOfObjects(
     [
       rawNode("node1", { addresses: ["172.18.0.1", "fd00:18::1"] }),
       {
@@ -136,42 +113,32 @@ function wanting({ family, spec, vips, endpoints, settings }: OddCase): Ledger<I
     ],
     { family, settings: { ...POD_SETTINGS, ...settings } },
   );
-  const node = pull()?.node;
-  if (node === undefined) throw new Error("a synced store gives a full change set");
-  const options = iptablesModule.parseOptions({});
-  const context = { node, host: FACTS };
-  const rows = new Map([...view.rows].map(([key, row]) => [key, renderRow(row, context, options)]));
-  const ledger = new Ledger<IptablesObject>();
-  ledger.setAll(renderSkeleton(context, options), rows);
-  return ledger;
 }
 
-const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-
 describe("odd input", needs("root", "netns", "iptables-legacy>=1.8.0", "iptables-nft>=1.8.0"), () => {
-  beforeAll(() => ip("netns", "add", NAMESPACE));
-  afterAll(() => ip("netns", "del", NAMESPACE));
+  let namespace: TestNamespace;
+  beforeAll(() => {
+    namespace = createTestNamespace("tiptodd");
+  });
+  afterAll(() => namespace?.remove());
 
   describe.each<IptablesVariant>(["legacy", "nft"])("%s variant", (variant) => {
     it.each(CASES.map((odd) => [odd.name, odd] as const))("is read back word for word: %s", async (_, odd) => {
-      const world = { exec: execInside(), clock: systemClock(), netlink: createFakeNetlink(), log: quiet };
-      const backend = (await iptablesModule.open(iptablesModule.parseOptions({ variant }), world, signal)).family(odd.family);
-      const ledger = wanting(odd);
-      ledger.adopt(await backend.observe(signal));
-      await backend.apply(backend.plan(ledger.delta(0)), signal);
-      ledger.adopt(await backend.observe(signal));
-      expect([...ledger.wanted().keys()].some((id) => id.startsWith("chain nat KUBE-FW-"))).toBe(true);
-      expect(explainPlan(planDelta(ledger.delta(0)))).toBe("# nothing to do\n");
+      const proxy = await TestProxy.open(iptablesModule, namespace.world, { raw: { variant }, family: odd.family, host: FACTS, stateOf });
+      await proxy.adopt();
+      await proxy.sync(odd);
+      await proxy.adopt();
+      expect([...proxy.ledger.wanted().keys()].some((id) => id.startsWith("chain nat KUBE-FW-"))).toBe(true);
+      expect(proxy.planText()).toBe("# nothing to do\n");
     });
 
     it("keeps every probability as it is written, kube-proxy's too", async () => {
       const parts = [...Array.from({ length: 300 }, (_, index) => index + 2), 999, 1_000, 3_333, 5_000, 9_999, 65_536];
-      const { run } = execInside();
       for (const write of [oneOf, (part: number): string => `-m statistic --mode random --probability ${(1 / part).toFixed(10)}`]) {
         const input = `*nat\n:ODD - [0:0]\n${parts.map((part) => `-A ODD ${write(part)}\n`).join("")}COMMIT\n`;
-        await run(`iptables-${variant}-restore`, ["-w", "10", "--noflush"], { input });
-        const { stdout } = await run(`iptables-${variant}-save`, ["-t", "nat"]);
-        const kept = stdout.split("\n").flatMap((line) => (line.startsWith("-A ODD ") ? [line.slice("-A ODD ".length).trimEnd()] : []));
+        await namespace.run(`iptables-${variant}-restore`, ["-w", "10", "--noflush"], input);
+        const saved = await namespace.run(`iptables-${variant}-save`, ["-t", "nat"]);
+        const kept = saved.split("\n").flatMap((line) => (line.startsWith("-A ODD ") ? [line.slice("-A ODD ".length).trimEnd()] : []));
         expect(kept).toEqual(parts.map(oneOf));
       }
     });

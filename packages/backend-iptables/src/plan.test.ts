@@ -1,4 +1,4 @@
-import { Ledger, objectId } from "@turnout/core";
+import { objectId } from "@turnout/core";
 import type { IPFamily, NodeSettings, Observed } from "@turnout/core";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { MISPLACED } from "@turnout/host/iptables/text";
@@ -6,42 +6,30 @@ import { describe, expect, it } from "vitest";
 import { GUARD_RULE } from "./layout.ts";
 import { parseSaved } from "./observe.ts";
 import type { IptablesObject } from "./objects.ts";
-import { iptablesModule } from "./module.ts";
 import { explainPlan, planDelta } from "./plan.ts";
-import { renderRow } from "./render.ts";
 import { renderSkeleton } from "./skeleton.ts";
-import { FACTS, SHOWCASE, stateOf } from "./test-support/states.ts";
+import { FACTS, openProxy, SHOWCASE, stateOf } from "./test-support/states.ts";
+import type { IptablesProxy, ProxySetting } from "./test-support/states.ts";
+import { createFakeHost } from "./testing/index.ts";
 
-interface Circumstances {
+interface Circumstances extends ProxySetting {
   readonly family?: IPFamily;
-  readonly settings?: Partial<NodeSettings>;
-  readonly options?: Readonly<Record<string, boolean>>;
-  readonly hasManyEndpoints?: boolean;
 }
 
-/** Have a ledger want a state. */
-function want(ledger: Ledger<IptablesObject>, fixtures: readonly ServiceFixture[], circumstances: Circumstances = {}): void {
-  const { family = "IPv4", settings = {}, hasManyEndpoints = false } = circumstances;
-  const options = iptablesModule.parseOptions(circumstances.options ?? {});
-  const { rows, node } = stateOf(fixtures, family, settings);
-  const context = { node, host: FACTS, hasManyEndpoints };
-  ledger.setAll(renderSkeleton(context, options), new Map([...rows].map(([key, row]) => [key, renderRow(row, context, options)])));
-}
+const open = ({ family, ...setting }: Circumstances = {}): Promise<IptablesProxy> =>
+  openProxy(createFakeHost({ hasKubelet: false }).world, family, setting);
 
 /** The plan that leads from one state to another, as text. */
-function planText(
+async function planText(
   before: readonly ServiceFixture[] | undefined,
   after: readonly ServiceFixture[],
   circumstances: Circumstances = {},
-): string {
-  const ledger = new Ledger<IptablesObject>();
-  if (before !== undefined) {
-    want(ledger, before, circumstances);
-    ledger.commit(ledger.delta(0), {});
-  }
-  want(ledger, after, circumstances);
-  expect(ledger.defects.size).toBe(0);
-  return explainPlan(planDelta(ledger.delta(0)));
+): Promise<string> {
+  const proxy = await open(circumstances);
+  if (before !== undefined) await proxy.sync(before);
+  const text = proxy.planText(after);
+  expect(proxy.ledger.defects.size).toBe(0);
+  return text;
 }
 
 const plain = (local: number, remote: number, spec: ServiceFixture["spec"] = {}): ServiceFixture => ({
@@ -64,7 +52,7 @@ function balanced(range: string): ServiceFixture {
 
 describe("golden plans", () => {
   it.each(["IPv4", "IPv6"] as const)("one service of each treatment from nothing, %s", async (family) => {
-    await expect(planText(undefined, SHOWCASE, { family })).toMatchFileSnapshot(`../test/golden/showcase.${family}.iptables`);
+    await expect(await planText(undefined, SHOWCASE, { family })).toMatchFileSnapshot(`../test/golden/showcase.${family}.iptables`);
   });
 
   it.each<[string, readonly ServiceFixture[], readonly ServiceFixture[]]>([
@@ -77,54 +65,56 @@ describe("golden plans", () => {
     ["source-ranges-changed", [balanced("10.0.0.0/8")], [balanced("192.168.0.0/16")]],
     ["everything-removed", SHOWCASE.slice(0, 6), []],
   ])("%s", async (name, before, after) => {
-    await expect(planText(before, after)).toMatchFileSnapshot(`../test/golden/${name}.iptables`);
+    await expect(await planText(before, after)).toMatchFileSnapshot(`../test/golden/${name}.iptables`);
   });
 });
 
 describe("what rendering depends on", () => {
-  it("tells pods by their interface", () => {
+  it("tells pods by their interface", async () => {
     const bridge = { detectLocal: { mode: "BridgeInterface", bridgeInterface: "br0" } } as const;
-    expect(planText([], [plain(0, 1)], { settings: bridge })).toContain("-d 10.96.0.1/32 ! -i br0 -p tcp");
+    expect(await planText([], [plain(0, 1)], { settings: bridge })).toContain("-d 10.96.0.1/32 ! -i br0 -p tcp");
     const prefix = { detectLocal: { mode: "InterfaceNamePrefix", interfaceNamePrefix: "veth" } } as const;
     const away = SHOWCASE.filter(({ name }) => name === "away");
-    expect(planText([], away, { settings: prefix })).toContain(
+    expect(await planText([], away, { settings: prefix })).toContain(
       '-i veth+ -m comment --comment "pod traffic for shop/away:main external destinations"',
     );
   });
 
-  it("marks everybody with masqueradeAll, with the bit that is asked for and no other", () => {
-    const text = planText(undefined, [plain(0, 1)], { settings: { masqueradeAll: true, masqueradeBit: 31 } });
+  it("marks everybody with masqueradeAll, with the bit that is asked for and no other", async () => {
+    const text = await planText(undefined, [plain(0, 1)], { settings: { masqueradeAll: true, masqueradeBit: 31 } });
     expect(text).toMatch(/-A KUBE-SVC-\w+ -d 10\.96\.0\.1\/32 -p tcp .* -j KUBE-MARK-MASQ/);
     expect(text).toContain("-A KUBE-MARK-MASQ -j MARK --set-xmark 0x80000000/0x80000000");
     expect(text).toContain("-A KUBE-POSTROUTING -m mark ! --mark 0x80000000/0x80000000 -j RETURN");
     expect(text).toContain("-A KUBE-POSTROUTING -j MARK --set-xmark 0x80000000/0x0");
   });
 
-  it("sends to node ports what goes to chosen addresses; to loopback only where asked for and possible", () => {
-    const tail = (settings: Partial<NodeSettings>, circumstances: Circumstances = {}): readonly string[] =>
-      planText(undefined, [], { settings, ...circumstances })
+  it("sends to node ports what goes to chosen addresses; to loopback only where asked for and possible", async () => {
+    const tail = async (settings: Partial<NodeSettings>, circumstances: Circumstances = {}): Promise<readonly string[]> =>
+      (await planText(undefined, [], { settings, ...circumstances }))
         .split("\n")
         .filter((line) => line.startsWith("-A KUBE-SERVICES") && line.endsWith("-j KUBE-NODEPORTS"))
         .map((line) => line.slice("-A KUBE-SERVICES ".length, line.indexOf("-m comment")).trim());
-    expect(tail({})).toEqual([""]);
-    expect(tail({}, { options: { localhostNodePorts: false } })).toEqual(["! -d 127.0.0.0/8"]);
-    expect(tail({}, { family: "IPv6" })).toEqual(["! -d ::1/128"]);
-    expect(tail({ nodePortAddresses: ["primary"] })).toEqual(["-d 172.18.0.1/32"]);
-    expect(tail({ nodePortAddresses: ["172.18.0.0/16", "127.0.0.0/8"] })).toEqual(["-d 127.0.0.1/32", "-d 172.18.0.1/32"]);
-    expect(tail({ nodePortAddresses: ["primary", "localhost"] }, { options: { localhostNodePorts: false } })).toEqual(["-d 172.18.0.1/32"]);
+    expect(await tail({})).toEqual([""]);
+    expect(await tail({}, { raw: { localhostNodePorts: false } })).toEqual(["! -d 127.0.0.0/8"]);
+    expect(await tail({}, { family: "IPv6" })).toEqual(["! -d ::1/128"]);
+    expect(await tail({ nodePortAddresses: ["primary"] })).toEqual(["-d 172.18.0.1/32"]);
+    expect(await tail({ nodePortAddresses: ["172.18.0.0/16", "127.0.0.0/8"] })).toEqual(["-d 127.0.0.1/32", "-d 172.18.0.1/32"]);
+    expect(await tail({ nodePortAddresses: ["primary", "localhost"] }, { raw: { localhostNodePorts: false } })).toEqual([
+      "-d 172.18.0.1/32",
+    ]);
   });
 
-  it("lets packets from outside to loopback addresses be routed only behind the guard", () => {
-    const text = planText(undefined, []);
+  it("lets packets from outside to loopback addresses be routed only behind the guard", async () => {
+    const text = await planText(undefined, []);
     expect(text.indexOf(GUARD_RULE)).toBeGreaterThan(0);
     expect(text.indexOf("# sysctl -w net.ipv4.conf.all.route_localnet=1")).toBeGreaterThan(text.indexOf(GUARD_RULE));
     expect(text.indexOf("# sysctl")).toBeLessThan(text.indexOf("*nat"));
     for (const circumstances of [
-      { options: { localhostNodePorts: false } },
+      { raw: { localhostNodePorts: false } },
       { settings: { nodePortAddresses: ["primary"] } },
       { family: "IPv6" },
     ] as const)
-      expect(planText(undefined, [], circumstances)).not.toContain("route_localnet");
+      expect(await planText(undefined, [], circumstances)).not.toContain("route_localnet");
   });
 
   it("drops nothing for being outside of a window where the kernel doesn't count it as invalid", () => {
@@ -137,45 +127,44 @@ describe("what rendering depends on", () => {
     expect(forward(true)).not.toContain("INVALID");
   });
 
-  it("says whose an endpoint's rules are, unless there are many or it is told otherwise", () => {
+  it("says whose an endpoint's rules are, unless there are many or it is told otherwise", async () => {
     const said = '"shop/cart:main -> 10.1.0.15:8080"';
-    expect(planText([], [plain(0, 2)])).toContain(said);
-    expect(planText([], [plain(0, 2)], { hasManyEndpoints: true })).not.toContain("->");
-    expect(planText([], [plain(0, 2)], { hasManyEndpoints: true, options: { "endpoint-comments": true } })).toContain(said);
-    const bare = planText([], [plain(0, 2)], { options: { "endpoint-comments": false } });
+    expect(await planText([], [plain(0, 2)])).toContain(said);
+    expect(await planText([], [plain(0, 2)], { hasManyEndpoints: true })).not.toContain("->");
+    expect(await planText([], [plain(0, 2)], { hasManyEndpoints: true, raw: { "endpoint-comments": true } })).toContain(said);
+    const bare = await planText([], [plain(0, 2)], { raw: { "endpoint-comments": false } });
     expect(bare).not.toContain("->");
     expect(bare).toMatch(/-A KUBE-SEP-\w+ -s 10\.1\.0\.15\/32 -j KUBE-MARK-MASQ/);
   });
 });
 
 describe("planDelta", () => {
-  it("takes the jump of ipvs mode away that matches open connections in the section that fills the chain behind it", () => {
+  it("takes the jump of ipvs mode away that matches open connections in the section that fills the chain behind it", async () => {
     const jump = '-m comment --comment "kube-proxy firewall rules" -j KUBE-PROXY-FIREWALL';
     const filter = `:FORWARD ACCEPT [0:0]\n:KUBE-PROXY-FIREWALL - [0:0]\n-A FORWARD ${jump}`;
-    const ledger = new Ledger<IptablesObject>();
-    ledger.adopt({ objects: parseSaved({ filter, nat: "", mangle: "" }, "IPv4", false), lingering: [] });
-    want(ledger, SHOWCASE);
-    const text = explainPlan(planDelta(ledger.delta(0)));
+    const proxy = await open();
+    proxy.ledger.adopt({ objects: parseSaved({ filter, nat: "", mangle: "" }, "IPv4", false), lingering: [] });
+    const text = proxy.planText(SHOWCASE);
     const section = text.split("COMMIT").find((one) => one.includes(":KUBE-FORWARD"));
     expect(section).toMatch(/^-I KUBE-PROXY-FIREWALL .* -j DROP$/m);
     expect(section).toContain(`-D FORWARD ${jump}\n`);
   });
 
-  it("does nothing for no difference", () => {
-    expect(planText(SHOWCASE, SHOWCASE)).toBe("# nothing to do\n");
+  it("does nothing for no difference", async () => {
+    expect(await planText(SHOWCASE, SHOWCASE)).toBe("# nothing to do\n");
   });
 
-  it("neither translates nor lets through between two tables: refusals come first and go last", () => {
-    const gone = planText([plain(0, 1)], [plain(0, 0)]);
+  it("neither translates nor lets through between two tables: refusals come first and go last", async () => {
+    const gone = await planText([plain(0, 1)], [plain(0, 0)]);
     expect(gone.indexOf("-I KUBE-SERVICES -d 10.96.0.1/32")).toBeLessThan(gone.indexOf("*nat"));
-    const come = planText([plain(0, 0)], [plain(0, 1)]);
+    const come = await planText([plain(0, 0)], [plain(0, 1)]);
     expect(come.indexOf("-D KUBE-SERVICES -d 10.96.0.1/32")).toBeGreaterThan(come.indexOf("*nat"));
   });
 
   it.each<[string, ServiceFixture["spec"], number]>([
     ["the first endpoint here comes under the Local policy", {}, 1],
     ["the policy becomes Cluster", { externalTrafficPolicy: "Cluster" }, 0],
-  ])("keeps refusing external packets until they are translated: %s", (_, spec, local) => {
+  ])("keeps refusing external packets until they are translated: %s", async (_, spec, local) => {
     const local0: ServiceFixture = {
       name: "web",
       number: 6,
@@ -183,15 +172,15 @@ describe("planDelta", () => {
       spec: { type: "LoadBalancer", nodePort: 30006, externalTrafficPolicy: "Local" },
       loadBalancerIPs: ["198.51.100.6"],
     };
-    const text = planText([local0], [{ ...local0, local, spec: { ...local0.spec, ...spec } }]);
+    const text = await planText([local0], [{ ...local0, local, spec: { ...local0.spec, ...spec } }]);
     const translated = text.indexOf("*nat");
     expect(translated).toBeGreaterThanOrEqual(0);
     for (const refusal of ["-D KUBE-EXTERNAL-SERVICES -d 198.51.100.6/32 -p tcp", "-D KUBE-EXTERNAL-SERVICES -p tcp"])
       expect(text.indexOf(refusal)).toBeGreaterThan(translated);
   });
 
-  it("lets a refusal go at once where nothing is translated", () => {
-    const text = planText(
+  it("lets a refusal go at once where nothing is translated", async () => {
+    const text = await planText(
       [plain(0, 0), balanced("10.0.0.0/8")],
       [balanced("192.168.0.0/16"), { ...plain(0, 1), name: "other", number: 5 }],
     );
@@ -199,15 +188,16 @@ describe("planDelta", () => {
     expect(text.indexOf("-D KUBE-SERVICES -d 10.96.0.1/32")).toBeLessThan(text.indexOf("*nat"));
   });
 
-  it("rewrites no shared chain for a change of one service", () => {
-    const text = planText(SHOWCASE, [...SHOWCASE.slice(1), plain(2, 2)]);
+  it("rewrites no shared chain for a change of one service", async () => {
+    const text = await planText(SHOWCASE, [...SHOWCASE.slice(1), plain(2, 2)]);
     expect(text).not.toMatch(/^:KUBE-(SERVICES|NODEPORTS|EXTERNAL-SERVICES|PROXY-FIREWALL) /m);
     expect(text).not.toMatch(/^-A KUBE-SERVICES/m);
   });
 
-  it("deletes the copies of a rule beyond the first, and moves a tail that isn't last", () => {
-    const ledger = new Ledger<IptablesObject>();
-    want(ledger, [plain(0, 1)]);
+  it("deletes the copies of a rule beyond the first, and moves a tail that isn't last", async () => {
+    const proxy = await open();
+    const { ledger } = proxy;
+    proxy.want([plain(0, 1)]);
     const found = new Map(ledger.wanted());
     const change = (object: IptablesObject): void => void found.set(objectId(object), object);
     for (const object of ledger.wanted().values()) {
@@ -215,16 +205,17 @@ describe("planDelta", () => {
       if (object.kind === "shared" && object.value !== "") change({ ...object, value: `${MISPLACED}\n${object.value}` });
     }
     ledger.adopt({ objects: found, lingering: [] } satisfies Observed<IptablesObject>);
-    const lines = explainPlan(planDelta(ledger.delta(0))).split("\n");
+    const lines = proxy.planText().split("\n");
     expect(lines.filter((line) => line.startsWith("-D KUBE-SERVICES -d 10.96.0.1"))).toHaveLength(2);
     const moved = lines.flatMap((line) => (line.endsWith("-j KUBE-NODEPORTS") ? [line.slice(0, 2)] : []));
     expect(moved).toEqual(["-D", "-A"]);
     expect(lines.some((line) => line.startsWith(":"))).toBe(false);
   });
 
-  it("puts jumps that are in another order, or there twice, in the order that counts", () => {
-    const ledger = new Ledger<IptablesObject>();
-    want(ledger, []);
+  it("puts jumps that are in another order, or there twice, in the order that counts", async () => {
+    const proxy = await open();
+    const { ledger } = proxy;
+    proxy.want([]);
     const found = new Map(ledger.wanted());
     const input = [...found.values()].find((object) => object.kind === "jumps" && object.key === "filter INPUT");
     const texts = String(input?.value).split("\n");
@@ -233,7 +224,7 @@ describe("planDelta", () => {
     found.set("jumps filter INPUT", { kind: "jumps", key: "filter INPUT", value: turned });
     ledger.adopt({ objects: found, lingering: [] });
     let chain = turned.split("\n");
-    for (const line of explainPlan(planDelta(ledger.delta(0))).split("\n")) {
+    for (const line of proxy.planText().split("\n")) {
       const [word, from, ...rest] = line.split(" ");
       if (from !== "INPUT") continue;
       const text = rest.join(" ");

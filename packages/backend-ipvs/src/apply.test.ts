@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { cart, Proxy } from "./test-support/proxy.ts";
+import { cart, openProxy } from "./test-support/proxy.ts";
 import { createFakeHost } from "./testing/index.ts";
 
 const SERVICE = cart(["10.1.1.1"]);
@@ -7,14 +7,14 @@ const SERVICE = cart(["10.1.1.1"]);
 /** What a first sync says when one of its changes fails, and what the next one then does. */
 async function failAfter(afterChanges: number): Promise<{ readonly error: string; readonly next: string }> {
   const host = createFakeHost();
-  const proxy = await Proxy.open(host.world);
+  const proxy = await openProxy(host.world);
   host.setFault({ afterChanges, when: "before" });
   const error = await proxy.sync(SERVICE).then(
     () => "",
     (thrown: unknown) => String(thrown),
   );
   host.setFault(undefined);
-  return { error, next: (await Proxy.open(host.world)).planText(SERVICE) };
+  return { error, next: (await openProxy(host.world)).planText(SERVICE) };
 }
 
 it("says which step of a plan failed, and the next sync goes on there", async () => {

@@ -1,7 +1,8 @@
 import type { Packet } from "@turnout/conformance";
 import { beforeEach, describe, expect, it } from "vitest";
 import { rawSlice } from "@turnout/core/testing";
-import { cart, Proxy } from "./test-support/proxy.ts";
+import { cart, openProxy } from "./test-support/proxy.ts";
+import type { IpvsProxy } from "./test-support/proxy.ts";
 import { createFakeHost } from "./testing/index.ts";
 import type { IpvsFakeHost } from "./testing/index.ts";
 
@@ -10,10 +11,10 @@ const [ONE, TWO] = ["10.1.1.1", "10.1.1.2"] as const;
 const POLL_MS = 5_000;
 
 let host: IpvsFakeHost;
-let proxy: Proxy;
+let proxy: IpvsProxy;
 beforeEach(async () => {
   host = createFakeHost();
-  proxy = await Proxy.open(host.world);
+  proxy = await openProxy(host.world);
 });
 
 /** The real servers of the Service, by address, with their weights. */
@@ -23,7 +24,7 @@ function weights(): Readonly<Record<string, number>> {
 }
 
 /** Let time pass, and sync as often as what lingers asks for it. */
-async function pass(ms: number, endpoints: readonly string[], by: Proxy = proxy): Promise<void> {
+async function pass(ms: number, endpoints: readonly string[], by: IpvsProxy = proxy): Promise<void> {
   for (let left = ms; left > 0; left -= POLL_MS) {
     await host.advance(POLL_MS);
     await by.sync(cart(endpoints));
@@ -64,7 +65,7 @@ describe("a real server that is not wanted any more", () => {
   });
 
   it("goes when its time is up, whatever goes on", async () => {
-    proxy = await Proxy.open(host.world, { "drain-seconds": 20 });
+    proxy = await openProxy(host.world, { "drain-seconds": 20 });
     await loseOneInUse();
     await pass(15_000, [TWO]);
     expect(weights()).toEqual({ [ONE]: 0, [TWO]: 1 });
@@ -74,7 +75,7 @@ describe("a real server that is not wanted any more", () => {
 
   it("is waited for by the next process, too", async () => {
     await loseOneInUse();
-    const next = await Proxy.open(host.world, { "drain-seconds": 20 });
+    const next = await openProxy(host.world, { "drain-seconds": 20 });
     await next.sync(cart([TWO]));
     expect(weights()).toEqual({ [ONE]: 0, [TWO]: 1 });
     await pass(25_000, [TWO], next);
@@ -119,7 +120,7 @@ describe("a real server that is not wanted any more", () => {
     await proxy.sync(cart([ONE, TWO], spec));
     await proxy.sync(leaving);
     expect(weights()).toEqual({ [ONE]: 0, [TWO]: 1 });
-    expect(await (await Proxy.open(host.world)).sync(leaving)).toBe(0);
+    expect(await (await openProxy(host.world)).sync(leaving)).toBe(0);
     await proxy.sync(cart([TWO], spec));
     expect(weights()).toEqual({ [TWO]: 1 });
   });

@@ -2,7 +2,8 @@ import type { Packet } from "@turnout/conformance";
 import { ProxyError } from "@turnout/core";
 import { beforeEach, describe, expect, it } from "vitest";
 import { ipvsModule } from "./module.ts";
-import { cart, Proxy } from "./test-support/proxy.ts";
+import { cart, openProxy } from "./test-support/proxy.ts";
+import type { IpvsProxy } from "./test-support/proxy.ts";
 import { createFakeHost } from "./testing/index.ts";
 import type { IpvsFakeHost } from "./testing/index.ts";
 
@@ -29,10 +30,10 @@ COMMIT
 `;
 
 let host: IpvsFakeHost;
-let proxy: Proxy;
+let proxy: IpvsProxy;
 beforeEach(async () => {
   host = createFakeHost();
-  proxy = await Proxy.open(host.world);
+  proxy = await openProxy(host.world);
 });
 
 async function saved(table: string): Promise<string> {
@@ -130,7 +131,7 @@ describe("what is left when another backend has taken over", () => {
     stop.abort();
     await host.advance(5_000);
     await ended;
-    const next = await Proxy.open(host.world);
+    const next = await openProxy(host.world);
     const [rest] = (await next.backend.leftovers?.(false, never)) ?? [];
     expect(rest?.what).toBe("1 virtual server of ipvs, and the addresses on kube-ipvs0");
     const removing = rest?.remove(never);
@@ -172,7 +173,7 @@ describe("what is left when another backend has taken over", () => {
     await host.advance(5_000);
     await ended;
     // Whoever comes back finds all of it as it was.
-    const next = await Proxy.open(host.world);
+    const next = await openProxy(host.world);
     await next.sync(cart(["10.1.1.1"]));
     expect(host.trace({ ...PACKET, source: "10.1.1.8" }, () => 0)).toMatchObject({ is: "forward", endpoint: "10.1.1.1:8080" });
   });
@@ -188,9 +189,9 @@ describe("what is left when another backend has taken over", () => {
   });
 
   it("goes in the other variant of iptables, too", async () => {
-    const former = await Proxy.open(host.world, { variant: "legacy" });
+    const former = await openProxy(host.world, { variant: "legacy" });
     await former.sync(cart(["10.1.1.1"]));
-    const next = await Proxy.open(host.world, { variant: "nft" });
+    const next = await openProxy(host.world, { variant: "nft" });
     for (const { remove } of (await next.backend.leftovers?.(false, never)) ?? []) await remove(never);
     const { stdout } = await host.world.exec.run("iptables-legacy-save", []);
     expect(stdout).not.toMatch(/KUBE-SERVICES|KUBE-IPVS-FILTER|TURNOUT-/);
@@ -225,7 +226,7 @@ describe("what is left when another backend has taken over", () => {
   it("leaves a variant alone in which ipvs never was", async () => {
     const kubelets = "*nat\n:KUBE-MARK-MASQ - [0:0]\n-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\nCOMMIT\n";
     await host.world.exec.run("iptables-nft-restore", ["--noflush"], { input: kubelets });
-    await (await Proxy.open(host.world, { variant: "legacy" })).sync(cart(["10.1.1.1"]));
+    await (await openProxy(host.world, { variant: "legacy" })).sync(cart(["10.1.1.1"]));
     for (const { remove } of (await proxy.backend.leftovers?.(false, never)) ?? []) await remove(never);
     expect(await traces()).toEqual(["KUBE-MARK-MASQ"]);
   });

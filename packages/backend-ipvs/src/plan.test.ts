@@ -1,7 +1,7 @@
 import type { IPFamily, Plain } from "@turnout/core";
 import type { RawObject } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
-import { cart, Proxy } from "./test-support/proxy.ts";
+import { cart, openProxy } from "./test-support/proxy.ts";
 import { createFakeHost } from "./testing/index.ts";
 
 const BALANCED = { type: "LoadBalancer", ports: [{ name: "http", protocol: "TCP", port: 80, nodePort: 30080 }] };
@@ -19,7 +19,7 @@ async function planText(
   options: Readonly<Record<string, Plain>> = {},
   family: IPFamily = "IPv4",
 ): Promise<string> {
-  const proxy = await Proxy.open(createFakeHost().world, options, family);
+  const proxy = await openProxy(createFakeHost().world, options, family);
   if (before !== undefined) await proxy.sync(before);
   const text = proxy.planText(after);
   expect(proxy.ledger.defects.size).toBe(0);
@@ -69,7 +69,7 @@ it("rules of another mode go when everything else is there, and the filter comes
   const host = createFakeHost();
   const others = `*nat\n:KUBE-SERVICES - [0:0]\n:KUBE-SVC-X - [0:0]\n-A KUBE-SERVICES -d 10.96.0.1/32 -p tcp -j KUBE-SVC-X\nCOMMIT\n`;
   await host.world.exec.run("iptables-nft-restore", ["--noflush"], { input: others });
-  const text = (await Proxy.open(host.world)).planText(cart([HERE]));
+  const text = (await openProxy(host.world)).planText(cart([HERE]));
   const words = ["*filter", "ipvs add TCP 10.96.0.1:80 10.1.1.1:8080", "ip address add 10.96.0.1", "*nat"];
   const places = words.map((one) => text.indexOf(one));
   expect(places).not.toContain(-1);
@@ -79,6 +79,6 @@ it("rules of another mode go when everything else is there, and the filter comes
 it("nothing is written for what is there already", async () => {
   const host = createFakeHost();
   const objects = balanced([HERE, THERE], { ...LOCAL, loadBalancerSourceRanges: ["203.0.113.0/24"] });
-  await (await Proxy.open(host.world)).sync(objects);
-  expect((await Proxy.open(host.world)).planText(objects)).toBe("# nothing to do\n");
+  await (await openProxy(host.world)).sync(objects);
+  expect((await openProxy(host.world)).planText(objects)).toBe("# nothing to do\n");
 });

@@ -1,22 +1,17 @@
-import { Ledger } from "@turnout/core";
-import { systemClock } from "@turnout/core/process";
-import type { Backend, Counts, Dataplane, IPFamily, Log } from "@turnout/core";
+import type { Counts, Dataplane, IPFamily } from "@turnout/core";
 import type { ServiceFixture } from "@turnout/core/testing";
-import { createFakeNetlink } from "@turnout/host/testing";
+import { createTestNamespace } from "@turnout/host/testing";
+import type { TestNamespace } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { nftModule } from "./module.ts";
 import type { NftObject } from "./objects.ts";
 import type { NftFacts } from "./options.ts";
 import type { Transaction } from "./plan.ts";
-import { createTestNamespace } from "./test-support/namespace.ts";
-import type { TestNamespace } from "./test-support/namespace.ts";
-import { FACTS, stateOf } from "./test-support/states.ts";
+import { proxyOf, stateOf } from "./test-support/states.ts";
+import type { NftProxy } from "./test-support/states.ts";
 
 const { signal } = new AbortController();
-const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-
-type NftBackend = Backend<NftFacts, NftObject, Transaction>;
 
 const balanced = (number: number, spec: object): Pick<ServiceFixture, "loadBalancerIPs" | "spec"> => ({
   loadBalancerIPs: [`198.51.100.${number}`, `fd00:198::${number}`],
@@ -67,15 +62,11 @@ describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () =
   let client: TestNamespace;
   const dataplanes: Dataplane<NftFacts, NftObject, Transaction>[] = [];
 
-  async function run(where: TestNamespace, ...[file = "", ...args]: readonly string[]): Promise<string> {
-    const { code, stdout, stderr } = await where.exec.run(file, args);
-    if (code !== 0) throw new Error(`${file} ${args.join(" ")}: ${stderr}`);
-    return stdout;
-  }
+  const run = (where: TestNamespace, ...[file = "", ...args]: readonly string[]): Promise<string> => where.run(file, args);
 
   beforeAll(async () => {
     [node, client] = [createTestNamespace("tcount"), createTestNamespace("tcount-client")];
-    await run(node, "ip", "link", "add", "up0", "type", "veth", "peer", "name", "up0", "netns", `tcount-client-${process.pid}`);
+    await run(node, "ip", "link", "add", "up0", "type", "veth", "peer", "name", "up0", "netns", client.name);
     for (const [where, mine] of [
       [node, "node"],
       [client, "client"],
@@ -92,30 +83,19 @@ describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () =
     client?.remove();
   });
 
-  async function open(family: IPFamily, options: Readonly<Record<string, boolean>> = {}): Promise<NftBackend> {
-    const world = { exec: node.exec, clock: systemClock(), netlink: { ...createFakeNetlink(), ...node.tables }, log: quiet };
-    const dataplane = await nftModule.open(nftModule.parseOptions(options), world, signal);
+  async function open(family: IPFamily, options: Readonly<Record<string, boolean>> = {}): Promise<NftProxy> {
+    const dataplane = await nftModule.open(nftModule.parseOptions(options), node.world, signal);
     dataplanes.push(dataplane);
-    return dataplane.family(family);
+    return proxyOf(dataplane.family(family), family);
   }
 
   /** A process that brings a state in force; resolves to how many objects had to change. */
-  async function sync(
-    backend: NftBackend,
-    family: IPFamily,
-    fixtures: readonly ServiceFixture[],
-    ledger = new Ledger<NftObject>(),
-  ): Promise<number> {
-    const { rows, node: of } = stateOf(fixtures, family);
-    const context = { node: of, host: FACTS };
-    ledger.setAll(backend.skeleton(context), new Map([...rows].map(([key, row]) => [key, backend.render(row, context)])));
-    ledger.adopt(await backend.observe(signal));
-    const delta = ledger.delta(Date.now());
-    ledger.commit(delta, await backend.apply(backend.plan(delta), signal));
-    return delta.put.length + delta.remove.length;
+  async function sync(proxy: NftProxy, fixtures: readonly ServiceFixture[] = FIXTURES): Promise<number> {
+    await proxy.adopt();
+    return await proxy.sync(fixtures);
   }
 
-  async function counts(backend: NftBackend, ledger: Ledger<NftObject>): Promise<Readonly<Record<string, Counts>>> {
+  async function counts({ backend, ledger }: NftProxy): Promise<Readonly<Record<string, Counts>>> {
     const read = await backend.counts?.(signal, (id) => ledger.ownersOf([id]).size > 0);
     return Object.fromEntries([...(read ?? [])].map(([id, one]) => [[...ledger.ownersOf([id])].join() || id, one]));
   }
@@ -126,7 +106,7 @@ describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () =
 
   /** A process of the node asks an endpoint that answers: behind the client's device, or on the node itself. */
   async function echo(family: IPFamily, name: "echo" | "self", address: string, port: number): Promise<void> {
-    const endpoint = stateOf(FIXTURES, family).rows.get(`shop/${name}:main/UDP`)?.endpoints[0];
+    const endpoint = stateOf(family)(FIXTURES).rows.get(`shop/${name}:main/UDP`)?.endpoints[0];
     if (endpoint === undefined) throw new Error(`${name} has no endpoint`);
     const where = name === "self" ? node : client;
     await run(node, "ip", "link", "set", "lo", "up");
@@ -147,14 +127,13 @@ describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () =
     "tells for each Service what came to it, and keeps that when its endpoints change: %s",
     async (family) => {
       const { cluster, balanced: lb, node: own, nft, datagram } = PLACES[family];
-      const ledger = new Ledger<NftObject>();
-      const backend = await open(family, { "count-bytes": true });
-      await sync(backend, family, FIXTURES, ledger);
-      expect(await counts(backend, ledger)).toEqual({});
+      const proxy = await open(family, { "count-bytes": true });
+      await sync(proxy);
+      expect(await counts(proxy)).toEqual({});
       const port = 80;
       await send([`${cluster}1`, port], [`${cluster}1`, port], [`${cluster}1`, port], [`${cluster}2`, port], [`${cluster}6`, port]);
       await send([`${lb}3`, port], [`${lb}4`, port], [`${lb}4`, port], [own, 30_005], [`${cluster}99`, port], [own, 30_099]);
-      const first = await counts(backend, ledger);
+      const first = await counts(proxy);
       expect(first).toEqual({
         "shop/web:main/UDP": { connections: 3, bytesIn: 3 * datagram },
         "shop/empty:main/UDP": { rejects: 1 },
@@ -167,33 +146,31 @@ describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () =
       await echo(family, "self", `${cluster}8`, port);
       const once = { connections: 1, bytesIn: datagram, bytesOut: datagram };
       const echoed = { "shop/echo:main/UDP": once, "shop/self:main/UDP": once };
-      expect(await counts(backend, ledger)).toEqual({ ...first, ...echoed });
+      expect(await counts(proxy)).toEqual({ ...first, ...echoed });
       // Another process, and endpoints of which one chain more picks.
-      const [second, next] = [await open(family, { "count-bytes": true }), new Ledger<NftObject>()];
-      expect(await sync(second, family, FIXTURES, next)).toBe(0);
+      const second = await open(family, { "count-bytes": true });
+      expect(await sync(second)).toBe(0);
       await sync(
         second,
-        family,
         FIXTURES.map((one) => (one.name === "web" ? { ...one, remote: 7 } : one)),
-        next,
       );
       await send([`${cluster}1`, port]);
-      expect(await counts(second, next)).toEqual({
+      expect(await counts(second)).toEqual({
         ...first,
         ...echoed,
         "shop/web:main/UDP": { connections: 4, bytesIn: 4 * datagram },
       });
       // Without bytes the same table goes on counting, but for three chains.
-      const [third, last] = [await open(family, nftModule.countingOptions as Record<string, boolean>), new Ledger<NftObject>()];
-      expect(await sync(third, family, FIXTURES, last)).toBe(4);
+      const third = await open(family, nftModule.countingOptions as Record<string, boolean>);
+      expect(await sync(third)).toBe(4);
       await send([`${cluster}1`, port]);
-      expect(await counts(third, last)).toEqual({
+      expect(await counts(third)).toEqual({
         ...first,
         ...echoed,
         "shop/web:main/UDP": { connections: 5, bytesIn: 4 * datagram },
       });
       // Without counting the table is as it always was.
-      await sync(await open(family), family, FIXTURES);
+      await sync(await open(family));
       expect(await run(node, "nft", "list", "table", nft, "turnout")).not.toMatch(/counted|counter/);
     },
   );

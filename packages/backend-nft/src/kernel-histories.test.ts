@@ -3,12 +3,12 @@ import { spawn, spawnSync } from "node:child_process";
 import { readlinkSync } from "node:fs";
 import { FAMILIES, familyOf } from "@turnout/core";
 import type { FakeHost, Fault, Flow, Trace } from "@turnout/conformance";
-import type { Exec, ExecResult, Log, StartedCommand } from "@turnout/core";
+import type { Exec, ExecResult, StartedCommand } from "@turnout/core";
 import { createRandom, SHOWCASE, TestClock } from "@turnout/core/testing";
 import { checkHistories } from "@turnout/conformance";
 import { createExec, OwnCommits } from "@turnout/host";
 import type { HostAddress, LinuxWorld } from "@turnout/host";
-import { createFakeNetlink, nftTableIn } from "@turnout/host/testing";
+import { createFakeLog, createFakeNetlink, nftTableIn } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, describe, expect, it } from "vitest";
 import { NftSession } from "@turnout/host/nft";
@@ -18,7 +18,7 @@ import type { Listed } from "./test-support/kernel-histories-listing.ts";
 import { nftModule } from "./module.ts";
 import { TABLE } from "./names.ts";
 import { EXTERNAL_RULESET } from "./testing/external-ruleset.ts";
-import { openProxy } from "./test-support/test-proxy.ts";
+import { openProxy } from "./test-support/states.ts";
 
 /** Random changes; set TURNOUT_KERNEL_STEPS for more, and TURNOUT_HISTORY_SEED to begin elsewhere: `history 17` is seed 17, 50 steps. */
 const STEPS = Number(process.env["TURNOUT_KERNEL_STEPS"] ?? 200);
@@ -54,9 +54,8 @@ class KernelHost implements FakeHost {
   #changes = 0;
 
   constructor() {
-    const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
     const tables = nftTableIn(`/proc/${this.#holder.pid}/ns/net`);
-    this.world = { exec: this.#execInside(), clock: this.#clock, netlink: { ...this.#netlink, ...tables }, log: quiet };
+    this.world = { exec: this.#execInside(), clock: this.#clock, netlink: { ...this.#netlink, ...tables }, log: createFakeLog() };
     while (networkOf(this.#holder.pid) === networkOf(process.pid)) runNow("sleep", ["0.001"]);
     this.#nft(["-f", "-"], `${EXTERNAL_RULESET.map(nftStatementText).join("\n")}\n`);
   }

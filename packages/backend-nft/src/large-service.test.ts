@@ -1,39 +1,28 @@
-import { systemClock } from "@turnout/core/process";
-import { Ledger } from "@turnout/core";
-import type { ChangeSet, Exec, Log, ServicePort } from "@turnout/core";
-import { createStoreView, rawNode, rawService, rawSlice } from "@turnout/core/testing";
-import { createFakeNetlink } from "@turnout/host/testing";
+import type { Exec } from "@turnout/core";
+import { rawNode, rawService, rawSlice, stateOfObjects, TestProxy } from "@turnout/core/testing";
+import type { WantedState } from "@turnout/core/testing";
+import { createTestNamespace } from "@turnout/host/testing";
+import type { TestNamespace } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { nftModule } from "./module.ts";
 import type { NftObject } from "./objects.ts";
-import { createTestNamespace } from "./test-support/namespace.ts";
-import type { TestNamespace } from "./test-support/namespace.ts";
+import type { NftFacts } from "./options.ts";
+import type { Transaction } from "./plan.ts";
 import { FACTS } from "./test-support/states.ts";
 
 const { signal } = new AbortController();
-const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 /** A fiftieth of the Service that this is about, which takes a minute or two. */
 const [PORTS, ENDPOINTS] = [40, 500];
 
 /** A tenant's Service of many ports and endpoints, and another's, whose endpoint is given. */
-function state(other: string, ports = PORTS): ChangeSet {
+function state(other: string, ports = PORTS): WantedState {
   const numbers = Array.from({ length: ports }, (_, index) => index + 1);
   const addresses = Array.from({ length: ENDPOINTS }, (_, index) => ({ ip: `10.1.${1 + (index >> 8)}.${index & 255}` }));
   const named = (offset: number): readonly object[] => numbers.map((port) => ({ name: `p${port}`, port: offset + port }));
   const large = [rawService("large", { ports: named(0) }), rawSlice("large", addresses, { ports: named(8_000) })];
-  return viewed([
-    rawNode("node1"),
-    rawService("other", { clusterIP: "10.96.0.2" }),
-    rawSlice("other", [{ ip: other, node: "node2" }]),
-    ...(ports === 0 ? [] : large),
-  ]);
-}
-
-function viewed(objects: Parameters<typeof createStoreView>[0]): ChangeSet {
-  const changes = createStoreView(objects).pull();
-  if (changes === undefined) throw new Error("a synced store gives a full change set");
-  return changes;
+  const objects = [rawNode("node1"), rawService("other", { clusterIP: "10.96.0.2" }), rawSlice("other", [{ ip: other, node: "node2" }])];
+  return stateOfObjects([...objects, ...(ports === 0 ? [] : large)], {});
 }
 
 describe("a Service of many ports with many endpoints each, on a real kernel", needs("root", "netns", "nft>=1.0.1"), () => {
@@ -45,26 +34,19 @@ describe("a Service of many ports with many endpoints each, on a real kernel", n
   afterAll(() => namespace?.remove());
 
   it("is spread over maps, leaves another's change as cheap as ever, is adopted by a new process, and goes without a trace", async () => {
-    const { exec } = namespace;
+    const { exec, world } = namespace;
     const noted: Exec = { ...exec, run: (file, args, options) => (ran.push(args.join(" ")), exec.run(file, args, options)) };
-    const world = { exec: noted, clock: systemClock(), netlink: { ...createFakeNetlink(), ...namespace.tables }, log: quiet };
-    const dataplane = await nftModule.open(nftModule.parseOptions({}), world, signal);
+    const dataplane = await nftModule.open(nftModule.parseOptions({}), { ...world, exec: noted }, signal);
     const backend = dataplane.family("IPv4");
-    let ledger = new Ledger<NftObject>();
-    const sync = async ({ set, node }: ChangeSet): Promise<number> => {
-      if (node === undefined) throw new Error("a synced store has a node");
-      const render = (row: ServicePort): readonly NftObject[] => backend.render(row, { node, host: FACTS });
-      ledger.setAll(backend.skeleton({ node, host: FACTS }), new Map(set.map((row) => [row.key, render(row)])));
-      const delta = ledger.delta(Date.now());
-      ledger.commit(delta, await backend.apply(backend.plan(delta), signal));
-      return delta.put.length + delta.remove.length;
-    };
+    const open = (): TestProxy<NftFacts, NftObject, Transaction, WantedState> =>
+      new TestProxy(backend, { host: FACTS, stateOf: (wanted) => wanted, nowMs: Date.now });
+    const proxy = open();
     const observed = async (): Promise<readonly NftObject[]> => [...((await backend.observe(signal))?.objects.values() ?? [])];
     const isBusy = ({ value }: NftObject): boolean => value !== "tampered  0";
 
-    await sync(state("10.2.0.1", 0));
+    await proxy.sync(state("10.2.0.1", 0));
     const before = (await observed()).filter(isBusy);
-    await sync(state("10.2.0.1"));
+    await proxy.sync(state("10.2.0.1"));
     const sizes = new Map<string, number>();
     for (const object of await observed()) {
       if (object.kind !== "large-pool") continue;
@@ -77,15 +59,15 @@ describe("a Service of many ports with many endpoints each, on a real kernel", n
     expect(Math.max(...sizes.values())).toBeLessThan(total / 5);
 
     ran.length = 0;
-    expect(await sync(state("10.2.0.2"))).toBeLessThan(3);
+    expect(await proxy.sync(state("10.2.0.2"))).toBeLessThan(3);
     // Elements alone, which the kernel gets from us: no process, no listing.
     expect(ran).toEqual([]);
 
-    ledger = new Ledger<NftObject>();
-    ledger.adopt(await backend.observe(signal));
-    expect(await sync(state("10.2.0.2"))).toBe(0);
+    const next = open();
+    await next.adopt();
+    expect(await next.sync(state("10.2.0.2"))).toBe(0);
 
-    await sync(state("10.2.0.1", 0));
+    await next.sync(state("10.2.0.1", 0));
     const after = (await observed()).filter(isBusy);
     expect(new Map(after.map((object) => [`${object.kind} ${object.key}`, object]))).toEqual(
       new Map(before.map((object) => [`${object.kind} ${object.key}`, object])),

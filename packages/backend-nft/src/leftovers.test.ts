@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { nftModule } from "./module.ts";
-import { FACTS, stateOf } from "./test-support/states.ts";
+import { openProxy } from "./test-support/states.ts";
 import { createFakeHost } from "./testing/index.ts";
 
 test.each<readonly [name: string, tables: readonly string[], isInUse: boolean, expected: readonly string[]]>([
@@ -22,11 +22,10 @@ test("what somebody does after kube-proxy's table was removed is told, also the 
   const host = createFakeHost();
   const stop = new AbortController();
   host.nft({ add: { table: { family: "ip", name: "kube-proxy" } } });
-  const dataplane = await nftModule.open(nftModule.parseOptions({}), host.world, stop.signal);
-  const backend = dataplane.family("IPv4");
-  const put = backend.skeleton({ node: stateOf([], "IPv4").node, host: FACTS }).map((after) => ({ after }));
-  await backend.observe(stop.signal);
-  await backend.apply(backend.plan({ put, remove: [], lingering: [], nowMs: 0 }), stop.signal);
+  const proxy = await openProxy(host.world);
+  const { backend } = proxy;
+  await proxy.adopt();
+  await proxy.sync([]);
   const reported: string[] = [];
   const watching = (async (): Promise<void> => {
     for await (const event of backend.watch?.(stop.signal) ?? []) if (event.kind === "drift") reported.push(event.what);

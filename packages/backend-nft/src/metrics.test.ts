@@ -1,31 +1,29 @@
 import { expect, it } from "vitest";
-import { ProxyError, type Log, type Plan } from "@turnout/core/backend";
+import { ProxyError, type Plan } from "@turnout/core/backend";
 import { SHOWCASE } from "@turnout/core/testing";
 import type { NftSession } from "@turnout/host/nft";
+import { createFakeLog } from "@turnout/host/testing";
 import { Applier } from "./apply.ts";
 import { nftMetrics } from "./metrics.ts";
 import type { ChainObject } from "./objects.ts";
 import type { Transaction } from "./plan.ts";
-import { FACTS, stateOf } from "./test-support/states.ts";
-import { nftModule } from "./module.ts";
+import { openProxy } from "./test-support/states.ts";
 import { createFakeHost } from "./testing/index.ts";
 
 const { signal } = new AbortController();
 
 it("a plan of which a transaction fails is counted, by kube-proxy's name", async () => {
   const host = createFakeHost();
-  const backend = (await nftModule.open(nftModule.parseOptions({}), host.world, signal)).family("IPv4");
-  const { node } = stateOf(SHOWCASE, "IPv4");
-  const put = backend.skeleton({ node, host: FACTS }).map((after) => ({ after }));
-  const plan = backend.plan({ put, remove: [], lingering: [], nowMs: 0 });
+  const proxy = await openProxy(host.world);
+  const { backend } = proxy;
   const name = "kubeproxy_sync_proxy_rules_nftables_sync_failures_total";
   const failures = async (): Promise<readonly unknown[]> =>
     ((await backend.metrics?.()) ?? []).filter((reported) => reported.name === name).map(({ kind, value }) => [name, kind, value]);
   expect(await failures()).toEqual([[name, "counter", 0]]);
   host.setFault({ when: "before", afterChanges: 0 });
-  await expect(backend.apply(plan, signal)).rejects.toMatchObject({ code: "tool_failed" });
+  await expect(proxy.apply(SHOWCASE)).rejects.toMatchObject({ code: "tool_failed" });
   expect(await failures()).toEqual([[name, "counter", 1]]);
-  await backend.apply(plan, signal);
+  await proxy.apply();
   expect(await failures()).toEqual([[name, "counter", 1]]);
 });
 
@@ -34,8 +32,7 @@ it("an idle chain that something still uses is counted at each try, by kube-prox
   let isUsed = true;
   const commit = (): Promise<void> =>
     isUsed ? Promise.reject(new ProxyError("tool_failed", "Device or resource busy")) : Promise.resolve();
-  const log: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-  const applier = new Applier({ commit } as unknown as NftSession, "ip", log);
+  const applier = new Applier({ commit } as unknown as NftSession, "ip", createFakeLog());
   const step = { statements: [], forgets: [], emptied: [], deleted: [{ chain, statement: "delete chain ip turnout pick-tcp-4" }] };
   const plan = { steps: [step] } as unknown as Plan<Transaction>;
   expect(await applier.apply(plan, signal)).toMatchObject({ lingering: [{ object: chain }] });

@@ -1,9 +1,9 @@
-import { systemClock } from "@turnout/core/process";
-import { FAMILIES, Ledger } from "@turnout/core";
-import type { IPFamily, Log, Observed } from "@turnout/core";
-import { fixtureState, SHOWCASE } from "@turnout/core/testing";
+import { FAMILIES } from "@turnout/core";
+import type { IPFamily, Observed } from "@turnout/core";
+import { SHOWCASE } from "@turnout/core/testing";
 import type { ServiceFixture } from "@turnout/core/testing";
-import { createFakeNetlink } from "@turnout/host/testing";
+import { createTestNamespace } from "@turnout/host/testing";
+import type { TestNamespace } from "@turnout/host/testing";
 import { listedTable } from "./test-support/listed-table.ts";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -11,12 +11,9 @@ import { nftModule } from "./module.ts";
 import { layoutName, NFT_FAMILY } from "./names.ts";
 import type { NftObject } from "./objects.ts";
 import { objectsInParts } from "./observe.ts";
-import { createTestNamespace } from "./test-support/namespace.ts";
-import type { TestNamespace } from "./test-support/namespace.ts";
-import { FACTS, SETTINGS } from "./test-support/states.ts";
+import { proxyOf } from "./test-support/states.ts";
 
 const { signal } = new AbortController();
-const quiet: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const LARGE: readonly ServiceFixture[] = (["TCP", "UDP", "SCTP"] as const).map((protocol, index) => ({
   name: `large-${index}`,
   number: 90 + index,
@@ -66,11 +63,7 @@ describe("what is read of a real kernel's table is what nft lists", needs("root"
     namespace?.remove();
   });
 
-  async function nft(...args: readonly string[]): Promise<string> {
-    const { code, stdout, stderr } = await namespace.exec.run("nft", args);
-    if (code !== 0) throw new Error(stderr);
-    return stdout;
-  }
+  const nft = (...args: readonly string[]): Promise<string> => namespace.run("nft", args);
 
   const contentOf = ({ objects }: Observed<NftObject>): readonly string[] =>
     Array.from(objects.values(), (object) => JSON.stringify([object.kind, object.key, object.value])).sort();
@@ -80,12 +73,7 @@ describe("what is read of a real kernel's table is what nft lists", needs("root"
     async ({ family, counters }) => {
       await nft("flush", "ruleset");
       const table = `${NFT_FAMILY[family]} turnout`;
-      const world = {
-        exec: namespace.exec,
-        clock: systemClock(),
-        netlink: { ...createFakeNetlink(), ...namespace.tables },
-        log: quiet,
-      };
+      const { world } = namespace;
       const dataplane = await nftModule.open(nftModule.parseOptions({ counters }), world, signal);
       const backend = dataplane.family(family);
       const observe = async (): Promise<Observed<NftObject>> => {
@@ -103,18 +91,14 @@ describe("what is read of a real kernel's table is what nft lists", needs("root"
       await nft(`add table ${table}`);
       expect(await compare()).toEqual([JSON.stringify(["table", "layout", "another"])]);
 
-      const { rows, node } = fixtureState([...SHOWCASE, ...LARGE], { family, settings: SETTINGS, endpointAddress });
-      const context = { node, host: FACTS };
-      const ledger = new Ledger<NftObject>();
-      ledger.adopt(await observe());
-      ledger.setAll(backend.skeleton(context), new Map([...rows].map(([key, row]) => [key, backend.render(row, context)])));
-      const delta = ledger.delta(0);
-      await backend.apply(backend.plan(delta), signal);
+      const proxy = proxyOf(backend, family, { endpointAddress });
+      await proxy.adopt();
+      const written = await proxy.sync([...SHOWCASE, ...LARGE]);
       const kinds = new Set((await compare()).map((line) => (JSON.parse(line) as readonly string[])[0]));
       expect(kinds.size).toBe(11);
       for (const statement of TAMPERING[family]) await nft(statement);
       const tampered = await compare();
-      expect(tampered.length).toBeGreaterThan(delta.put.length);
+      expect(tampered.length).toBeGreaterThan(written);
       // What we never make is left out.
       const address = family === "IPv4" ? "ipv4_addr" : "ipv6_addr";
       await nft(

@@ -1,24 +1,14 @@
-import { Ledger, objectId } from "@turnout/core";
-import type { IPFamily, NodeSettings } from "@turnout/core";
+import { objectId } from "@turnout/core";
+import type { IPFamily } from "@turnout/core";
 import { SHOWCASE } from "@turnout/core/testing";
 import { nftStatementText } from "@turnout/host/nft-statement";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
 import { ChainRules } from "./objects.ts";
 import type { NftObject } from "./objects.ts";
-import { explainPlan, planDelta } from "./plan.ts";
-import { renderRow } from "./render.ts";
-import { renderSkeleton } from "./skeleton.ts";
-import { FACTS, SETTINGS, stateOf } from "./test-support/states.ts";
-
-const OPTIONS = { comments: true, counters: false, countBytes: false };
-
-/** Have a ledger want a state. */
-function want(ledger: Ledger<NftObject>, fixtures: readonly ServiceFixture[], family: IPFamily, settings?: NodeSettings): void {
-  const { rows, node } = stateOf(fixtures, family, settings);
-  const context = { node, host: FACTS };
-  ledger.setAll(renderSkeleton(context, OPTIONS), new Map([...rows].map(([key, row]) => [key, renderRow(row, context, OPTIONS)])));
-}
+import { planDelta } from "./plan.ts";
+import { openProxy, SETTINGS } from "./test-support/states.ts";
+import { createFakeHost } from "./testing/index.ts";
 
 /** The transactions of a plan, as text. */
 function transactionsOf(...args: Parameters<typeof planDelta>): readonly { readonly statements: readonly string[] }[] {
@@ -26,15 +16,16 @@ function transactionsOf(...args: Parameters<typeof planDelta>): readonly { reado
 }
 
 /** The plan that leads from one state to another, as text. */
-function planText(before: readonly ServiceFixture[] | undefined, after: readonly ServiceFixture[], family: IPFamily = "IPv4"): string {
-  const ledger = new Ledger<NftObject>();
-  if (before !== undefined) {
-    want(ledger, before, family);
-    ledger.commit(ledger.delta(0), {});
-  }
-  want(ledger, after, family);
-  expect(ledger.defects.size).toBe(0);
-  return explainPlan(planDelta(ledger.delta(0), family));
+async function planText(
+  before: readonly ServiceFixture[] | undefined,
+  after: readonly ServiceFixture[],
+  family?: IPFamily,
+): Promise<string> {
+  const proxy = await openProxy(createFakeHost().world, family);
+  if (before !== undefined) await proxy.sync(before);
+  const text = proxy.planText(after);
+  expect(proxy.ledger.defects.size).toBe(0);
+  return text;
 }
 
 const plain = (local: number, remote: number, spec: ServiceFixture["spec"] = {}): ServiceFixture => ({
@@ -47,7 +38,7 @@ const plain = (local: number, remote: number, spec: ServiceFixture["spec"] = {})
 
 describe("golden plans", () => {
   it.each(["IPv4", "IPv6"] as const)("one service of each treatment from nothing, %s", async (family) => {
-    await expect(planText(undefined, SHOWCASE, family)).toMatchFileSnapshot(`../test/golden/showcase.${family}.nft`);
+    await expect(await planText(undefined, SHOWCASE, family)).toMatchFileSnapshot(`../test/golden/showcase.${family}.nft`);
   });
 
   it.each<[string, readonly ServiceFixture[], readonly ServiceFixture[]]>([
@@ -63,7 +54,7 @@ describe("golden plans", () => {
     ["affinity-switched-on", [plain(0, 2)], [plain(0, 2, { sessionAffinity: "ClientIP" })]],
     ["source-ranges-changed", [balanced("10.0.0.0/8")], [balanced("192.168.0.0/16")]],
   ])("%s", async (name, before, after) => {
-    await expect(planText(before, after)).toMatchFileSnapshot(`../test/golden/${name}.nft`);
+    await expect(await planText(before, after)).toMatchFileSnapshot(`../test/golden/${name}.nft`);
   });
 });
 
@@ -78,14 +69,13 @@ function balanced(range: string): ServiceFixture {
 }
 
 describe("planDelta", () => {
-  it("does nothing for no difference", () => {
-    expect(planText(SHOWCASE, SHOWCASE)).toBe("# nothing to do\n");
+  it("does nothing for no difference", async () => {
+    expect(await planText(SHOWCASE, SHOWCASE)).toBe("# nothing to do\n");
   });
 
-  it("keeps masquerade out of other people's mark bits", () => {
-    const ledger = new Ledger<NftObject>();
-    want(ledger, [plain(0, 1)], "IPv4", { ...SETTINGS, masqueradeAll: true, masqueradeBit: 5 });
-    const text = explainPlan(planDelta(ledger.delta(0), "IPv4"));
+  it("keeps masquerade out of other people's mark bits", async () => {
+    const settings = { ...SETTINGS, masqueradeAll: true, masqueradeBit: 5 };
+    const text = (await openProxy(createFakeHost().world, "IPv4", { settings })).planText([plain(0, 1)]);
     expect(text).toContain("meta mark set meta mark or 0x00000020 goto pick-tcp");
     expect(text).toContain("meta mark and 0x00000020 == 0x00000020 masquerade fully-random");
     expect(text).toContain("meta mark and 0x00000020 == 0x00000020 meta mark set meta mark xor 0x00000020");
@@ -130,12 +120,12 @@ describe("planDelta", () => {
     expect(steps.at(-1)?.statements.at(-1)).toBe("delete map ip turnout endpoints-tcp-7");
   });
 
-  it("replaces a table of another layout within one transaction", () => {
-    const ledger = new Ledger<NftObject>();
+  it("replaces a table of another layout within one transaction", async () => {
+    const proxy = await openProxy(createFakeHost().world);
     const other: NftObject = { kind: "table", key: "layout", value: "another" };
-    ledger.adopt({ objects: new Map([[objectId(other), other]]), lingering: [] });
-    want(ledger, [plain(0, 1)], "IPv4");
-    const steps = transactionsOf(ledger.delta(0), "IPv4");
+    proxy.ledger.adopt({ objects: new Map([[objectId(other), other]]), lingering: [] });
+    proxy.want([plain(0, 1)]);
+    const steps = transactionsOf(proxy.ledger.delta(0), "IPv4");
     expect(steps).toHaveLength(1);
     expect(steps[0]?.statements.slice(0, 2)).toEqual(["delete table ip turnout", "add table ip turnout"]);
   });

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { createFakeHost } from "./testing/index.ts";
-import { openProxy } from "./test-support/test-proxy.ts";
+import { openProxy } from "./test-support/states.ts";
 
 /** Found by trying: the first 32 bits of their digests are the same. */
 const ALIKE = ["10.0.215.209/32", "10.1.103.106/32"] as const;

@@ -1,5 +1,5 @@
-import { Ledger, type Backend, type Dataplane, type HostEvent, type NodeContext, type Outcome, type Plain } from "@turnout/core";
-import { createStoreView, rawNode, rawService, rawSlice, type RawObject } from "@turnout/core/testing";
+import type { Dataplane, HostEvent, Outcome, Plain } from "@turnout/core";
+import { rawNode, rawService, rawSlice, stateOfObjects, TestProxy, type RawObject } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
 import { userspaceModule } from "./module.ts";
 import type { UserspaceObject } from "./objects.ts";
@@ -18,42 +18,39 @@ const CART = rawService("cart", {
   ports: [{ name: "http", port: 80, protocol: "TCP", nodePort: 30_080 }],
 });
 
+type UserspaceProxy = TestProxy<UserspaceFacts, UserspaceObject, Step, readonly RawObject[]>;
+
 /** A proxy process of one family on a fake host, kept in step by hand. */
-class ProxyProcess {
+interface ProxyProcess extends Pick<UserspaceProxy, "backend" | "ledger"> {
   readonly host: UserspaceFakeHost;
-  readonly backend: Backend<UserspaceFacts, UserspaceObject, Step>;
   readonly dataplane: Dataplane<UserspaceFacts, UserspaceObject, Step>;
-  readonly #ledger = new Ledger<UserspaceObject>();
-
-  constructor(host: UserspaceFakeHost, dataplane: Dataplane<UserspaceFacts, UserspaceObject, Step>) {
-    this.host = host;
-    this.dataplane = dataplane;
-    this.backend = dataplane.family("IPv4");
-  }
-
   /** Bring these Services, and nothing else, into force. */
-  async sync(...objects: readonly RawObject[]): Promise<Outcome<UserspaceObject>> {
-    const changes = createStoreView([NODE, ...objects], { settings: { nodePortAddresses: ["primary"] } }).pull();
-    const { facts } = await userspaceModule.probe(userspaceModule.parseOptions({}), this.host.world, signal);
-    const context = { node: changes?.node as NodeContext, host: facts };
-    const rows = new Map((changes?.set ?? []).map((row) => [row.key, this.backend.render(row, context)]));
-    this.#ledger.setAll(this.backend.skeleton(context), rows);
-    const delta = this.#ledger.delta(this.host.world.clock.nowMs());
-    const outcome = await this.backend.apply(this.backend.plan(delta), signal);
-    this.#ledger.commit(delta, outcome);
-    return outcome;
-  }
-
-  client(ip: string, port: number): FakeClient | undefined {
-    const client = this.host.sockets.client({ ip: "203.0.113.1", port: 40_000 }, { ip, port });
-    client?.answer("answers");
-    return client;
-  }
+  sync(...objects: readonly RawObject[]): Promise<Outcome<UserspaceObject>>;
+  client(ip: string, port: number): FakeClient | undefined;
 }
 
 async function openProxy(raw: Readonly<Record<string, Plain>> = {}): Promise<ProxyProcess> {
   const host = createFakeHost();
-  return new ProxyProcess(host, await userspaceModule.open(userspaceModule.parseOptions(raw), host.world, signal));
+  const dataplane = await userspaceModule.open(userspaceModule.parseOptions(raw), host.world, signal);
+  const backend = dataplane.family("IPv4");
+  const { facts } = await userspaceModule.probe(userspaceModule.parseOptions({}), host.world, signal);
+  const proxy: UserspaceProxy = new TestProxy(backend, {
+    host: facts,
+    stateOf: (objects) => stateOfObjects([NODE, ...objects], { settings: { nodePortAddresses: ["primary"] } }),
+    nowMs: () => host.world.clock.nowMs(),
+  });
+  return {
+    host,
+    dataplane,
+    backend,
+    ledger: proxy.ledger,
+    sync: (...objects) => proxy.apply(objects),
+    client(ip, port): FakeClient | undefined {
+      const client = host.sockets.client({ ip: "203.0.113.1", port: 40_000 }, { ip, port });
+      client?.answer("answers");
+      return client;
+    },
+  };
 }
 
 function leftOut({ host }: ProxyProcess): readonly string[] {
@@ -139,6 +136,7 @@ describe("what can't be brought into force", () => {
     expect([...(failed ?? [])].map(([id, { code }]) => [id, code])).toEqual([["node-port TCP 172.18.0.1:30080", "already_exists"]]);
     expect(proxy.client("10.96.0.20", 80)?.state).toBe("open");
     taken.close();
+    proxy.ledger.retryFailed();
     expect((await proxy.sync(CART, SLICE)).failed?.size).toBe(0);
     expect(proxy.host.sockets.open).toEqual(OWN);
   });

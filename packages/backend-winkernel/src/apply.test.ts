@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { winkernelModule } from "./module.ts";
-import { cart, Proxy } from "./test-support/proxy.ts";
+import { cart, openProxy } from "./test-support/proxy.ts";
 import { createFakeHost } from "./testing/index.ts";
 import type { WinkernelFakeHost } from "./testing/index.ts";
 import { SCHEMA_VERSION } from "./hns/documents.ts";
@@ -38,10 +38,10 @@ describe("a load balancer that changes", () => {
     ["of HNS 13.2 is made anew", 13, 2, false],
   ])("%s", async (_, major, minor, isKept) => {
     const host = createFakeHost({ version: { major, minor } });
-    const proxy = await Proxy.open(host.world);
-    await proxy.sync(cart([HERE]));
+    const proxy = await openProxy(host.world);
+    await proxy.apply(cart([HERE]));
     const before = ids(host);
-    expect(await proxy.sync(cart([HERE], AFFINE))).toEqual({});
+    expect(await proxy.apply(cart([HERE], AFFINE))).toEqual({});
     expect(lines(host, "loadbalancer")).toEqual([expect.stringContaining('"DistributionType":2')]);
     expect(ids(host)[0] === before[0]).toBe(isKept);
   });
@@ -49,9 +49,9 @@ describe("a load balancer that changes", () => {
   it("is deleted and made anew where HNS's version promises to change it, and it doesn't", async () => {
     const host = createFakeHost({ version: { major: 15, minor: 4 } });
     host.hns.version = (): Promise<string> => Promise.resolve('{"Success":true,"Output":{"Major":15,"Minor":5}}');
-    const proxy = await Proxy.open(host.world);
-    await proxy.sync(cart([HERE]));
-    expect(await proxy.sync(cart([HERE], AFFINE))).toEqual({});
+    const proxy = await openProxy(host.world);
+    await proxy.apply(cart([HERE]));
+    expect(await proxy.apply(cart([HERE], AFFINE))).toEqual({});
     expect(lines(host, "loadbalancer")).toEqual([expect.stringContaining('"DistributionType":2')]);
     expect(JSON.stringify(host.log.lines)).toContain("did not");
   });
@@ -63,22 +63,22 @@ describe("while a change is under way", () => {
     ["before, only packets to what changes do, and only while it is made anew", 13, 2],
   ])("%s", async (_, major, minor) => {
     const host = createFakeHost({ version: { major, minor } });
-    const proxy = await Proxy.open(host.world);
+    const proxy = await openProxy(host.world);
     const other = cart([ALSO_THERE], { clusterIP: "10.96.0.2" }).map(renamed);
-    await proxy.sync([...cart([HERE, THERE]), ...other]);
+    await proxy.apply([...cart([HERE, THERE]), ...other]);
     const gaps = { changed: 0, other: 0 };
     const packet = { family: "IPv4", protocol: "TCP", source: "10.1.1.3", port: 80, link: "veth3" } as const;
     host.hns.onChange = (): void => {
       if (host.trace({ ...packet, destination: "10.96.0.1" }, () => 0).is !== "forward") gaps.changed++;
       if (host.trace({ ...packet, destination: "10.96.0.2" }, () => 0).is !== "forward") gaps.other++;
     };
-    await proxy.sync([...cart([HERE, ALSO_THERE], AFFINE), ...other]);
+    await proxy.apply([...cart([HERE, ALSO_THERE], AFFINE), ...other]);
     expect(gaps).toEqual({ changed: minor === 5 ? 0 : 1, other: 0 });
   });
 
   it("one that is told to stop stops, and says so", async () => {
     const host = createFakeHost();
-    const proxy = await Proxy.open(host.world);
+    const proxy = await openProxy(host.world);
     const stop = new AbortController();
     host.hns.onChange = (): void => stop.abort();
     const delta = { put: [], remove: [], lingering: [], nowMs: 0 };
@@ -93,39 +93,39 @@ describe("while a change is under way", () => {
 describe("poison objects are resolved", () => {
   it("what another program made at a wanted address meanwhile becomes what is wanted", async () => {
     const host = createFakeHost({ version: { major: 13, minor: 2 } });
-    const proxy = await Proxy.open(host.world);
+    const proxy = await openProxy(host.world);
     addBalancer(host, "10.96.0.1", [addRemote(host, "10.1.2.9")]);
-    expect(await proxy.sync(cart([HERE, THERE]))).toEqual({});
+    expect(await proxy.apply(cart([HERE, THERE]))).toEqual({});
     expect(lines(host, "loadbalancer")).toEqual([expect.stringContaining("to 10.1.1.1 10.1.2.1* flags 1")]);
   });
 
   it("a load balancer that is gone when it is to change or to go", async () => {
     for (const after of [cart([HERE], AFFINE), []]) {
       const host = createFakeHost();
-      const proxy = await Proxy.open(host.world);
-      await proxy.sync(cart([HERE]));
+      const proxy = await openProxy(host.world);
+      await proxy.apply(cart([HERE]));
       for (const id of ids(host)) host.hns.balancers.delete(id);
-      expect(await proxy.sync(after)).toEqual({});
+      expect(await proxy.apply(after)).toEqual({});
       expect(lines(host, "loadbalancer")).toHaveLength(after.length === 0 ? 0 : 1);
     }
   });
 
   it("a pod that came back at its address with another endpoint", async () => {
     const host = createFakeHost();
-    const proxy = await Proxy.open(host.world);
-    await proxy.sync(cart([THERE]));
+    const proxy = await openProxy(host.world);
+    await proxy.apply(cart([THERE]));
     const old = [...host.hns.endpoints.values()].find(({ settings }) => settings.IpConfigurations[0]?.IpAddress === HERE);
     if (old === undefined) throw new Error("pod-1-1 has an endpoint");
     host.hns.endpoints.delete(old.id);
     host.hns.addEndpoint(old.settings);
-    expect(await proxy.sync(cart([HERE, THERE]))).toEqual({});
+    expect(await proxy.apply(cart([HERE, THERE]))).toEqual({});
     expect(lines(host, "loadbalancer")).toEqual([expect.stringContaining("to 10.1.1.1 10.1.2.1* flags")]);
   });
 
   it("a pod's endpoint that the CNI has not made yet: the others serve, and it joins them when it is there", async () => {
     const host = createFakeHost();
-    const proxy = await Proxy.open(host.world);
-    const { failed } = await proxy.sync(cart([HERE, "10.1.1.77"]));
+    const proxy = await openProxy(host.world);
+    const { failed } = await proxy.apply(cart([HERE, "10.1.1.77"]));
     expect([...(failed?.keys() ?? [])]).toEqual(["endpoint 10.1.1.77", KEY]);
     expect(String(failed?.get(KEY))).toMatch(
       /HNS has no endpoint of this host at 10\.1\.1\.77: loadbalancer TCP 10\.96\.0\.1:80: the CNI makes it/,
@@ -134,44 +134,44 @@ describe("poison objects are resolved", () => {
     const endpoint = { IpConfigurations: [{ IpAddress: "10.1.1.77" }], MacAddress: "00-15-5d-00-00-07", SchemaVersion: SCHEMA_VERSION };
     host.hns.addEndpoint({ HostComputeNetwork: host.networkId, ...endpoint });
     proxy.ledger.retryFailed();
-    expect(await proxy.sync(cart([HERE, "10.1.1.77"]))).toEqual({});
+    expect(await proxy.apply(cart([HERE, "10.1.1.77"]))).toEqual({});
     expect(lines(host, "loadbalancer")).toEqual([expect.stringContaining("to 10.1.1.1 10.1.1.77 flags")]);
   });
 
   it("none of a Service's pods has an endpoint: there is no load balancer, and none of before", async () => {
     const host = createFakeHost();
-    const proxy = await Proxy.open(host.world);
-    await proxy.sync(cart([HERE]));
-    const { failed } = await proxy.sync(cart(["10.1.1.77"]));
+    const proxy = await openProxy(host.world);
+    await proxy.apply(cart([HERE]));
+    const { failed } = await proxy.apply(cart(["10.1.1.77"]));
     expect(failed?.has(KEY)).toBe(true);
     expect(host.own()).toEqual([]);
   });
 
   it("a deletion that fails once, as on Windows Server 2019", async () => {
     const host = createFakeHost();
-    const proxy = await Proxy.open(host.world);
-    await proxy.sync(cart([HERE]));
+    const proxy = await openProxy(host.world);
+    await proxy.apply(cart([HERE]));
     host.hns.failDeletes(1);
-    expect(await proxy.sync([])).toEqual({});
+    expect(await proxy.apply([])).toEqual({});
     expect(host.own()).toEqual([]);
   });
 
   it("a deletion that keeps failing keeps its endpoint, and fails by itself", async () => {
     const host = createFakeHost();
-    const proxy = await Proxy.open(host.world);
-    await proxy.sync(cart([THERE]));
+    const proxy = await openProxy(host.world);
+    await proxy.apply(cart([THERE]));
     host.hns.failDeletes(2);
-    const { failed } = await proxy.sync([]);
+    const { failed } = await proxy.apply([]);
     expect([...(failed?.keys() ?? [])]).toEqual([KEY, "endpoint 10.1.2.1"]);
     proxy.ledger.retryFailed();
-    expect(await proxy.sync([])).toEqual({});
+    expect(await proxy.apply([])).toEqual({});
     expect(host.own()).toEqual([]);
   });
 
   it("a port that somebody outside HNS holds fails by itself", async () => {
     const host = createFakeHost({ loadBalancersMax: 1 });
-    const proxy = await Proxy.open(host.world);
-    const { failed } = await proxy.sync(cart([HERE]));
+    const proxy = await openProxy(host.world);
+    const { failed } = await proxy.apply(cart([HERE]));
     expect([...(failed ?? [])].map(([id, error]) => [id, error.code])).toEqual([[KEY, "tool_failed"]]);
   });
 });
@@ -180,23 +180,23 @@ describe("endpoints", () => {
   it.each(["refused", "allowed"] as const)("one whose host changed is replaced, where deleting one in use is %s", async (deleteInUse) => {
     const host = createFakeHost({ network: "overlay", deleteInUse });
     const options = { sourceVip: "10.1.1.200" };
-    await (await Proxy.open(host.world, options)).sync(cart([HERE, THERE]));
+    await (await openProxy(host.world, options)).apply(cart([HERE, THERE]));
     const [network] = host.hns.networks;
     if (network === undefined) throw new Error("there is a network");
     host.hns.networks[0] = { ...network, remoteSubnets: [{ prefix: "10.1.2.0/24", provider: "172.18.0.9" }] };
-    const proxy = await Proxy.open(host.world, options);
-    expect(await proxy.sync(cart([HERE, THERE]))).toEqual({});
+    const proxy = await openProxy(host.world, options);
+    expect(await proxy.apply(cart([HERE, THERE]))).toEqual({});
     expect(lines(host, "IPv4 remote endpoint 10.1.2.1")).toEqual([expect.stringContaining("provider 172.18.0.9")]);
     expect(lines(host, "loadbalancer")).toEqual([expect.stringContaining("to 10.1.1.1 10.1.2.1* flags")]);
-    expect((await Proxy.open(host.world, options)).planText(cart([HERE, THERE]))).toBe("# nothing to do\n");
+    expect((await openProxy(host.world, options)).planText(cart([HERE, THERE]))).toBe("# nothing to do\n");
   });
 
   it("this host's own goes before another's at the same address, which goes", async () => {
     const host = createFakeHost();
     const stale = addRemote(host, HERE);
     addBalancer(host, "10.96.0.1", [stale]);
-    const proxy = await Proxy.open(host.world);
-    expect(await proxy.sync(cart([HERE]))).toEqual({});
+    const proxy = await openProxy(host.world);
+    expect(await proxy.apply(cart([HERE]))).toEqual({});
     expect(host.own()).toEqual([expect.stringContaining("to 10.1.1.1 flags")]);
   });
 
@@ -205,9 +205,9 @@ describe("endpoints", () => {
     const settings = { Name: "Calico_ep", MacAddress: "00-15-5d-07-07-07", SchemaVersion: SCHEMA_VERSION };
     host.hns.addEndpoint({ ...settings, HostComputeNetwork: host.networkId, IpConfigurations: [{ IpAddress: "10.1.1.200" }] });
     const external = host.external();
-    const proxy = await Proxy.open(host.world, { sourceVip: "10.1.1.200" });
-    expect(await proxy.sync([])).toEqual({});
-    await proxy.look();
+    const proxy = await openProxy(host.world, { sourceVip: "10.1.1.200" });
+    expect(await proxy.apply([])).toEqual({});
+    await proxy.adopt();
     expect(proxy.planText([])).toBe("# nothing to do\n");
     expect([host.own(), host.external()]).toEqual([[], external]);
   });
@@ -216,14 +216,14 @@ describe("endpoints", () => {
 describe("HNS that is down is not empty", () => {
   it("observing throws", async () => {
     const host = createFakeHost();
-    const proxy = await Proxy.open(host.world);
+    const proxy = await openProxy(host.world);
     host.hns.beDown(1);
-    await expect(proxy.look()).rejects.toThrow(/^\[timed_out\] HNS can't be asked/);
+    await expect(proxy.adopt()).rejects.toThrow(/^\[timed_out\] HNS can't be asked/);
   });
 
   it.each([1, 2, 3, 4, 5])("a plan that meets it ends, and the next process goes on, after %i calls", async (calls) => {
     const host = createFakeHost();
-    const proxy = await Proxy.open(host.world);
+    const proxy = await openProxy(host.world);
     const inner = host.hns.onChange;
     let left = calls;
     host.hns.onChange = (): void => {
@@ -231,13 +231,13 @@ describe("HNS that is down is not empty", () => {
       if (--left === 0) host.hns.beDown(1);
     };
     const after = cart([HERE, THERE, ALSO_THERE], { externalIPs: ["198.51.100.8"] });
-    const failure = await proxy.sync(after).then(
+    const failure = await proxy.apply(after).then(
       () => "[timed_out] HNS can't put it: it was the last call",
       (error: unknown) => String(error),
     );
     expect(failure).toContain("[timed_out] HNS can't put it");
-    const next = await Proxy.open(host.world);
-    expect(await next.sync(after)).toEqual({});
+    const next = await openProxy(host.world);
+    expect(await next.apply(after)).toEqual({});
     expect(lines(host, "loadbalancer")).toHaveLength(2);
   });
 
@@ -249,13 +249,13 @@ describe("HNS that is down is not empty", () => {
       const failures: string[] = [];
       for (let afterChanges = 0; afterChanges < 6; afterChanges++) {
         const host = createFakeHost();
-        await (await Proxy.open(host.world)).sync([...cart([HERE]), ...other]);
-        const proxy = await Proxy.open(host.world);
+        await (await openProxy(host.world)).apply([...cart([HERE]), ...other]);
+        const proxy = await openProxy(host.world);
         const gaps = { count: 0 };
         host.onChange(() => (gaps.count += host.trace(packet, () => 0).is === "forward" ? 0 : 1));
         host.setFault({ when, afterChanges });
         const after = [...cart([HERE, THERE], { externalIPs: ["198.51.100.8"] }), ...other];
-        await proxy.sync(after).catch((error: unknown) => void failures.push(String(error)));
+        await proxy.apply(after).catch((error: unknown) => void failures.push(String(error)));
         expect([gaps.count, host.trace(packet, () => 0).is]).toEqual([0, "forward"]);
       }
       expect(failures).toHaveLength(3);
@@ -264,12 +264,12 @@ describe("HNS that is down is not empty", () => {
 
   it.each(["kept", "lost"] as const)("its restart with load balancers %s ends with all of them", async (balancers) => {
     const host = createFakeHost();
-    const proxy = await Proxy.open(host.world);
-    await proxy.sync(cart([HERE, THERE]));
+    const proxy = await openProxy(host.world);
+    await proxy.apply(cart([HERE, THERE]));
     const before = host.own();
     host.hns.restart(balancers);
-    await proxy.look();
-    expect(await proxy.sync(cart([HERE, THERE]))).toEqual({});
+    await proxy.adopt();
+    expect(await proxy.apply(cart([HERE, THERE]))).toEqual({});
     expect(host.own()).toEqual(before);
   });
 });
@@ -280,12 +280,12 @@ it("a source address that HNS fills in by itself is no difference on an L2Bridge
     ["overlay", { sourceVip: "10.1.1.200" }, expect.stringContaining("change loadbalancer TCP 10.96.0.1:80")],
   ] as const) {
     const host = createFakeHost({ network });
-    await (await Proxy.open(host.world, options)).sync(cart([HERE]));
+    await (await openProxy(host.world, options)).apply(cart([HERE]));
     for (const id of ids(host)) {
       const known = host.hns.balancers.get(id);
       if (known !== undefined) host.hns.balancers.set(id, { id, settings: { ...known.settings, SourceVIP: "10.1.1.9" } });
     }
-    expect((await Proxy.open(host.world, options)).planText(cart([HERE]))).toEqual(expected);
+    expect((await openProxy(host.world, options)).planText(cart([HERE]))).toEqual(expected);
   }
 });
 
@@ -296,8 +296,8 @@ describe("what others left", () => {
     const adopted = addBalancer(host, "10.96.0.1", [there]);
     addBalancer(host, "10.96.0.99", [there, addRemote(host, "10.1.2.99")]);
     addBalancer(host, "10.96.0.98", []);
-    const proxy = await Proxy.open(host.world);
-    await proxy.sync(cart([THERE]));
+    const proxy = await openProxy(host.world);
+    await proxy.apply(cart([THERE]));
     expect(ids(host)).toEqual([adopted]);
     expect(lines(host, "IPv4 remote")).toHaveLength(1);
   });
@@ -330,12 +330,12 @@ describe("what others left", () => {
 describe("the turn's budget", () => {
   it("one call at least is done, the rest is put off, and the newest comes first afterwards", async () => {
     const host = createFakeHost();
-    const proxy = await Proxy.open(host.world);
+    const proxy = await openProxy(host.world);
     const over = { untilMs: host.world.clock.nowMs() };
-    const { deferred = new Set() } = await proxy.sync(cart([THERE, ALSO_THERE]), over);
+    const { deferred = new Set() } = await proxy.apply(cart([THERE, ALSO_THERE]), over);
     expect([...deferred]).toEqual(["endpoint 10.1.2.2", KEY]);
     let turns = 1;
-    for (let left = deferred.size; left > 0; turns++) left = (await proxy.sync(cart([THERE, ALSO_THERE]), over)).deferred?.size ?? 0;
+    for (let left = deferred.size; left > 0; turns++) left = (await proxy.apply(cart([THERE, ALSO_THERE]), over)).deferred?.size ?? 0;
     expect(turns).toBe(3);
     expect(lines(host, "loadbalancer")).toHaveLength(1);
   });
@@ -344,9 +344,9 @@ describe("the turn's budget", () => {
     const host = createFakeHost();
     // Each change takes a millisecond.
     const clock = { ...host.world.clock, nowMs: (): number => host.hns.written };
-    const proxy = await Proxy.open({ ...host.world, clock });
+    const proxy = await openProxy({ ...host.world, clock });
     const many = Array.from({ length: 1000 }, (_, index) => `198.51.${100 + Math.floor(index / 250)}.${1 + (index % 250)}`);
-    const turn = (): Promise<unknown> => proxy.sync(wanted, { untilMs: clock.nowMs() + 5 });
+    const turn = (): Promise<unknown> => proxy.apply(wanted, { untilMs: clock.nowMs() + 5 });
     let wanted = cart([THERE], { externalIPs: many });
     await turn();
     await turn();
@@ -364,10 +364,10 @@ function renamed(raw: Readonly<Record<string, unknown>>): Readonly<Record<string
 it("both families have their own node-port load balancer on the same endpoints", async () => {
   const host = createFakeHost();
   const spec = { type: "NodePort", ports: [{ name: "http", protocol: "TCP", port: 80, nodePort: 30080 }] };
-  await (await Proxy.open(host.world)).sync(cart([HERE], spec));
-  await (await Proxy.open(host.world, {}, "IPv6")).sync(cart(["fd00:1:1::1"], spec));
+  await (await openProxy(host.world)).apply(cart([HERE], spec));
+  await (await openProxy(host.world, {}, "IPv6")).apply(cart(["fd00:1:1::1"], spec));
   expect(lines(host, "loadbalancer IPv4 6 none 30080")).toHaveLength(1);
   expect(lines(host, "loadbalancer IPv6 6 none 30080")).toEqual([expect.stringContaining("flags 2")]);
-  expect((await Proxy.open(host.world)).planText(cart([HERE], spec))).toBe("# nothing to do\n");
+  expect((await openProxy(host.world)).planText(cart([HERE], spec))).toBe("# nothing to do\n");
   expect(lines(host, "loadbalancer")).toHaveLength(4);
 });

@@ -1,7 +1,7 @@
 import { createRandom, pickOne } from "@turnout/core/testing";
 import type { RawObject } from "@turnout/core/testing";
 import { expect, it } from "vitest";
-import { cart, Proxy } from "./test-support/proxy.ts";
+import { cart, openProxy } from "./test-support/proxy.ts";
 import { createFakeHost } from "./testing/index.ts";
 import type { WinkernelFakeHost } from "./testing/index.ts";
 
@@ -48,10 +48,10 @@ it("whatever comes and goes, remote endpoints are those that load balancers name
       ),
     });
     const external = host.external();
-    let proxy = await Proxy.open(host.world);
+    let proxy = await openProxy(host.world);
     for (let step = 0; step < STEPS; step++) {
       if (random() < 0.2) host.hns.failDeletes(1);
-      const outcome = await proxy.sync(randomState(random));
+      const outcome = await proxy.apply(randomState(random));
       expect(outcome, `seed ${seed} step ${step}`).toEqual({});
       const counts = [...references(host)];
       expect(
@@ -61,9 +61,9 @@ it("whatever comes and goes, remote endpoints are those that load balancers name
       expect(new Set(counts.map(([ip]) => ip)).size).toBe(
         [...host.hns.endpoints.values()].filter((one) => one.settings.Flags === 1).length - 1,
       );
-      if (random() < 0.1) proxy = await Proxy.open(host.world);
+      if (random() < 0.1) proxy = await openProxy(host.world);
     }
-    await proxy.sync([]);
+    await proxy.apply([]);
     expect([host.own(), host.external()], `seed ${seed}`).toEqual([[], external]);
   }
 });

@@ -1,7 +1,7 @@
 import type { IPFamily, Plain } from "@turnout/core";
 import type { RawObject } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
-import { cart, Proxy } from "./test-support/proxy.ts";
+import { cart, openProxy } from "./test-support/proxy.ts";
 import { createFakeHost } from "./testing/index.ts";
 import type { FakeHostOptions } from "./testing/index.ts";
 
@@ -27,8 +27,8 @@ async function planText(
   after: readonly RawObject[],
   { host, options = {}, family = "IPv4" }: Place = {},
 ): Promise<string> {
-  const proxy = await Proxy.open(createFakeHost(host).world, options, family);
-  if (before !== undefined) await proxy.sync(before);
+  const proxy = await openProxy(createFakeHost(host).world, options, family);
+  if (before !== undefined) await proxy.apply(before);
   const text = proxy.planText(after);
   expect(proxy.ledger.defects.size).toBe(0);
   return text;
@@ -66,17 +66,17 @@ describe("golden plans", () => {
 
 it("nothing is written for what is there already", async () => {
   const host = createFakeHost();
-  await (await Proxy.open(host.world)).sync(balanced([HERE, THERE], LOCAL));
+  await (await openProxy(host.world)).apply(balanced([HERE, THERE], LOCAL));
   const written = host.hns.written;
-  const proxy = await Proxy.open(host.world);
+  const proxy = await openProxy(host.world);
   expect(proxy.planText(balanced([HERE, THERE], LOCAL))).toBe("# nothing to do\n");
   expect(host.hns.written).toBe(written);
 });
 
 it("what goes waits for what comes at the same port, as a node port takes over from an address of the host", async () => {
-  const proxy = await Proxy.open(createFakeHost().world);
+  const proxy = await openProxy(createFakeHost().world);
   const ports = (port: number): readonly unknown[] => [{ name: "http", protocol: "TCP", port }];
-  await proxy.sync(cart([HERE], { clusterIP: "10.96.0.2", ports: ports(30_080), externalIPs: ["172.18.0.1"] }));
+  await proxy.apply(cart([HERE], { clusterIP: "10.96.0.2", ports: ports(30_080), externalIPs: ["172.18.0.1"] }));
   const lines = proxy
     .planText(balanced([HERE]))
     .trimEnd()
@@ -89,8 +89,8 @@ it("what goes waits for what comes at the same port, as a node port takes over f
 });
 
 it("the newest load balancer comes right after its endpoints, and those that go take turns with those that come", async () => {
-  const proxy = await Proxy.open(createFakeHost().world);
-  await proxy.sync(balanced([HERE, THERE]));
+  const proxy = await openProxy(createFakeHost().world);
+  await proxy.apply(balanced([HERE, THERE]));
   const other = cart([ELSEWHERE], { clusterIP: "10.96.0.2", externalIPs: ["198.51.100.9"] });
   const lines = proxy.planText(other).trimEnd().split("\n");
   const places = ["create endpoint 192.0.2.7", "create loadbalancer TCP 10.96.0.2:80", "delete loadbalancer TCP 10.96.0.1:80"];

@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
-import { haveManyEndpoints, Ledger, NodeView, Store } from "@turnout/core";
-import type { Backend, Context, Delta, IPFamily, NodeContext, NodeSettings, ObjectKind, ServicePort } from "@turnout/core";
+import { NodeView, Store } from "@turnout/core";
+import type { Backend, Delta, IPFamily, NodeSettings, ObjectKind } from "@turnout/core";
+import { TestProxy } from "@turnout/core/testing";
+import type { WantedState } from "@turnout/core/testing";
 import { loadConfig, runConfig } from "@turnout/client/daemon";
 import type { IptablesObject } from "../objects.ts";
 import type { IptablesFacts } from "../options.ts";
@@ -46,31 +48,25 @@ export function optionsOf({ name }: RecordedCase): Readonly<Record<string, boole
 }
 
 /** Our rows and context for what kube-proxy was given, on a kernel that can count packets or can not. */
-export function stateOf(
-  one: RecordedCase,
-  family: IPFamily,
-  canCount: boolean,
-): { readonly rows: ReadonlyMap<string, ServicePort>; readonly context: Context<IptablesFacts> } {
+export function stateOf(one: RecordedCase, family: IPFamily, canCount: boolean): WantedState & { readonly host: IptablesFacts } {
   const store = new Store();
   for (const object of objectsOf(one)) store.upsert(object.kind, object);
   for (const kind of ["Node", "ServiceCIDR", "Service", "EndpointSlice"] as const) store.markSynced(kind);
   const view = new NodeView(store, { nodeName: "node1", family, settings: settingsOf(one) });
-  const node: NodeContext | undefined = view.pull()?.node;
+  const node = view.pull()?.node;
   if (node === undefined) throw new Error("a synced store gives a full change set");
-  const rows = new Map(view.rows);
-  const host = { ...FACTS, isTcpLiberal: one.name === "liberal", canCount };
-  return { rows, context: { node, host, hasManyEndpoints: haveManyEndpoints(rows.values()) } };
+  return { rows: new Map(view.rows), node, host: { ...FACTS, isTcpLiberal: one.name === "liberal", canCount } };
 }
 
 /** What a new process of ours would change on a host: it looks, and compares. */
 export async function adoptionOf(
   backend: Backend<IptablesFacts, IptablesObject, Step>,
-  { rows, context }: ReturnType<typeof stateOf>,
-): Promise<{ readonly ledger: Ledger<IptablesObject>; readonly delta: Delta<IptablesObject> }> {
-  const ledger = new Ledger<IptablesObject>();
-  ledger.setAll(backend.skeleton(context), new Map([...rows].map(([key, row]) => [key, backend.render(row, context)])));
-  ledger.adopt(await backend.observe(new AbortController().signal));
-  return { ledger, delta: ledger.delta(0) };
+  state: ReturnType<typeof stateOf>,
+): Promise<Delta<IptablesObject>> {
+  const proxy = new TestProxy(backend, { host: state.host, stateOf: () => state, nowMs: Date.now });
+  proxy.want(undefined);
+  await proxy.adopt();
+  return proxy.ledger.delta(0);
 }
 
 function objectsOf({ set }: RecordedCase): readonly RawObject[] {

@@ -1,11 +1,11 @@
-import { Ledger } from "@turnout/core";
-import type { Backend, IPFamily, NodeContext, NodeSettings, ServicePort } from "@turnout/core";
-import { fixtureState, SHOWCASE as TREATMENTS } from "@turnout/core/testing";
-import type { ServiceFixture } from "@turnout/core/testing";
+import type { Backend, IPFamily, NodeSettings, Plain } from "@turnout/core";
+import { fixtureState, SHOWCASE as TREATMENTS, TestProxy } from "@turnout/core/testing";
+import type { ServiceFixture, WantedState } from "@turnout/core/testing";
+import { iptablesModule } from "../module.ts";
 import type { IptablesObject } from "../objects.ts";
 import type { IptablesFacts } from "../options.ts";
-import { explainPlan } from "../plan.ts";
 import type { Step } from "../plan.ts";
+import type { IptablesWorld } from "../world.ts";
 
 /** Host facts of the tests: node1's addresses. */
 export const FACTS: IptablesFacts = {
@@ -15,48 +15,34 @@ export const FACTS: IptablesFacts = {
 };
 
 /** The rows and context that a set of fixtures comes to, in one family. */
-export function stateOf(
-  fixtures: readonly ServiceFixture[],
-  family: IPFamily,
-  settings: Partial<NodeSettings> = {},
-): { readonly rows: ReadonlyMap<string, ServicePort>; readonly node: NodeContext } {
+export function stateOf(fixtures: readonly ServiceFixture[], family: IPFamily, settings: Partial<NodeSettings> = {}): WantedState {
   return fixtureState(fixtures, { family, settings });
 }
 
-/** A backend with its ledger: what a proxy process is to the kernel. */
-export class Proxy {
-  readonly ledger: Ledger<IptablesObject> = new Ledger<IptablesObject>();
-  readonly backend: Backend<IptablesFacts, IptablesObject, Step>;
-  readonly #family: IPFamily;
-  readonly #signal: AbortSignal = new AbortController().signal;
+/** What a proxy of the tests wants: fixtures. */
+export type IptablesProxy = TestProxy<IptablesFacts, IptablesObject, Step, readonly ServiceFixture[]>;
 
-  constructor(backend: Backend<IptablesFacts, IptablesObject, Step>, family: IPFamily) {
-    this.backend = backend;
-    this.#family = family;
-  }
+/** What a proxy is opened with besides its world. */
+export interface ProxySetting {
+  readonly raw?: Readonly<Record<string, Plain>>;
+  readonly settings?: Partial<NodeSettings>;
+  /** Default: as the rows have it. */
+  readonly hasManyEndpoints?: boolean;
+}
 
-  want(fixtures: readonly ServiceFixture[], settings: Partial<NodeSettings> = {}): void {
-    const { rows, node } = stateOf(fixtures, this.#family, settings);
-    const context = { node, host: FACTS };
-    this.ledger.setAll(this.backend.skeleton(context), new Map([...rows].map(([key, row]) => [key, this.backend.render(row, context)])));
-  }
+/** One family's proxy of a dataplane. */
+export function proxyOf(backend: Backend<IptablesFacts, IptablesObject, Step>, family: IPFamily): IptablesProxy {
+  return new TestProxy(backend, { host: FACTS, stateOf: (fixtures) => stateOf(fixtures, family), nowMs: Date.now });
+}
 
-  /** Sync once; resolves to how many objects had to change. */
-  async sync(): Promise<number> {
-    const delta = this.ledger.delta(Date.now());
-    if (delta.put.length + delta.remove.length + delta.lingering.length === 0) return 0;
-    this.ledger.commit(delta, await this.backend.apply(this.backend.plan(delta), this.#signal));
-    return delta.put.length + delta.remove.length;
-  }
-
-  /** What the next sync would do, as text. */
-  planText(): string {
-    return explainPlan(this.backend.plan(this.ledger.delta(0)));
-  }
-
-  async adopt(): Promise<void> {
-    this.ledger.adopt(await this.backend.observe(this.#signal));
-  }
+/** Open a proxy on a world. */
+export function openProxy(
+  world: IptablesWorld,
+  family: IPFamily = "IPv4",
+  { raw = {}, settings, ...many }: ProxySetting = {},
+): Promise<IptablesProxy> {
+  const wanted = (fixtures: readonly ServiceFixture[]): WantedState => ({ ...stateOf(fixtures, family, settings), ...many });
+  return TestProxy.open(iptablesModule, world, { raw, family, host: FACTS, stateOf: wanted });
 }
 
 /** The Services of this backend's tests that are other than in {@link TREATMENTS}: with addresses of both families, and a health check node port. */

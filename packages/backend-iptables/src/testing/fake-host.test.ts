@@ -7,8 +7,8 @@ import { stagePeer } from "@turnout/conformance";
 import { describe, expect, it } from "vitest";
 import { MARTIAN_RULE } from "@turnout/fakes/iptables";
 import type { FakeIptablesOptions } from "@turnout/fakes/iptables";
-import { iptablesModule } from "../module.ts";
-import { Proxy, SHOWCASE } from "../test-support/states.ts";
+import { openProxy, SHOWCASE } from "../test-support/states.ts";
+import type { IptablesProxy } from "../test-support/states.ts";
 import { createFakeHost } from "./index.ts";
 import type { IptablesFakeHost } from "./index.ts";
 
@@ -22,9 +22,8 @@ function packet(family: IPFamily, source: string, destination: string, more: Par
   return { family, protocol: "TCP", source: place.addresses[family], destination, port: 80, link: place.link, ...more };
 }
 
-async function openProxy(host: IptablesFakeHost, family: IPFamily): Promise<Proxy> {
-  const backend = (await iptablesModule.open(iptablesModule.parseOptions({}), host.world, never)).family(family);
-  const proxy = new Proxy(backend, family);
+async function open(host: IptablesFakeHost, family: IPFamily): Promise<IptablesProxy> {
+  const proxy = await openProxy(host.world, family);
   await proxy.adopt();
   return proxy;
 }
@@ -32,11 +31,10 @@ async function openProxy(host: IptablesFakeHost, family: IPFamily): Promise<Prox
 async function showcase(
   family: IPFamily,
   options: FakeIptablesOptions = {},
-): Promise<{ readonly host: IptablesFakeHost; readonly proxy: Proxy }> {
+): Promise<{ readonly host: IptablesFakeHost; readonly proxy: IptablesProxy }> {
   const host = createFakeHost(options);
-  const proxy = await openProxy(host, family);
-  proxy.want(SHOWCASE);
-  await proxy.sync();
+  const proxy = await open(host, family);
+  await proxy.sync(SHOWCASE);
   return { host, proxy };
 }
 
@@ -95,8 +93,7 @@ describe.each(FAMILIES)("the fake host under the backend, %s", (family) => {
     const withAffinity = packet(family, "client1", ip(family, 7));
     host.connect(withAffinity, always(0.99));
     for (const fixtures of [SHOWCASE.filter(({ name }) => name !== "sticky"), SHOWCASE]) {
-      proxy.want(fixtures);
-      await proxy.sync();
+      await proxy.sync(fixtures);
     }
     expect(host.trace(withAffinity, always(0)).endpoint).toBe(endpoint(family, 70));
   });
@@ -174,7 +171,7 @@ describe("failures on command", () => {
   ] as const)("%s, after %i changes: %s is done", async (when, afterChanges, done) => {
     const host = createFakeHost();
     // In IPv4 a kernel parameter comes first.
-    const proxy = await openProxy(host, "IPv6");
+    const proxy = await open(host, "IPv6");
     const empty = host.own();
     const { host: other } = await showcase("IPv6");
     host.setFault({ when, afterChanges });

@@ -4,8 +4,8 @@ import { createRandom, pickOne } from "@turnout/core/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { IptablesVariant } from "@turnout/host/iptables";
-import { iptablesModule } from "../module.ts";
-import { Proxy, SHOWCASE } from "../test-support/states.ts";
+import { openProxy, SHOWCASE } from "../test-support/states.ts";
+import type { IptablesProxy } from "../test-support/states.ts";
 import { createFakeHost } from "./index.ts";
 import type { IptablesFakeHost } from "./index.ts";
 import { mutate, randomInput } from "../test-support/random-inputs.ts";
@@ -59,7 +59,6 @@ const COMMANDS: readonly string[] = [
   "iptables-restore --nope",
   "iptables-restore --noflush -T filter",
 ];
-const { signal } = new AbortController();
 
 let real: RealTools;
 
@@ -96,7 +95,7 @@ class Twins {
 }
 
 /** Everything a backend gives to restore while it comes to the showcase. */
-async function inputsOf(host: IptablesFakeHost, family: IPFamily): Promise<{ readonly proxy: Proxy; readonly inputs: string[] }> {
+async function inputsOf(host: IptablesFakeHost, family: IPFamily): Promise<{ readonly proxy: IptablesProxy; readonly inputs: string[] }> {
   const inputs: string[] = [];
   const recording: Exec = {
     ...host.world.exec,
@@ -105,8 +104,7 @@ async function inputsOf(host: IptablesFakeHost, family: IPFamily): Promise<{ rea
       return host.world.exec.run(file, args, options);
     },
   };
-  const backend = (await iptablesModule.open(iptablesModule.parseOptions({}), { ...host.world, exec: recording }, signal)).family(family);
-  const proxy = new Proxy(backend, family);
+  const proxy = await openProxy({ ...host.world, exec: recording }, family);
   await proxy.adopt();
   return { proxy, inputs };
 }
@@ -122,8 +120,7 @@ describe("the fake does what iptables does", needs("root", "netns", "iptables>=1
     const twins = await Twins.start(variant, family);
     const { proxy, inputs } = await inputsOf(twins.host, family);
     for (let step = 0; step < 4 * TIMES; step++) {
-      proxy.want(SHOWCASE.filter(() => step === 0 || random() < 0.7));
-      await proxy.sync();
+      await proxy.sync(SHOWCASE.filter(() => step === 0 || random() < 0.7));
       for (const input of inputs.splice(0)) {
         const { stderr, code } = await real.run(`${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}-restore --noflush`, input);
         expect({ input, code, stderr: withoutComments(stderr) }).toEqual({ input, code: 0, stderr: "" });
@@ -142,8 +139,7 @@ describe("the fake does what iptables does", needs("root", "netns", "iptables>=1
     const random = createRandom(SEED + 1);
     const twins = await Twins.start(variant, family);
     const { proxy, inputs } = await inputsOf(twins.host, family);
-    proxy.want(SHOWCASE);
-    await proxy.sync();
+    await proxy.sync(SHOWCASE);
     for (const input of inputs) await real.run(`${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}-restore --noflush`, input);
     expect(await twins.difference()).toBeUndefined();
     const corpus = inputs

@@ -5,7 +5,8 @@ import type { RawObject } from "@turnout/core/testing";
 import { DEVICE } from "../names.ts";
 import type { IpvsFacts } from "../options.ts";
 import { tablesTouched } from "./fingerprints.ts";
-import { cart, Proxy } from "../test-support/proxy.ts";
+import { cart, openProxy } from "../test-support/proxy.ts";
+import type { IpvsProxy } from "../test-support/proxy.ts";
 import { createFakeHost } from "../testing/index.ts";
 import type { IpvsFakeHost } from "../testing/index.ts";
 
@@ -14,14 +15,14 @@ const WEB = { family: "IPv4", protocol: "TCP", address: "10.96.0.1", port: 80 } 
 const NAME = "TCP 10.96.0.1:80";
 
 let host: IpvsFakeHost;
-let proxy: Proxy;
+let proxy: IpvsProxy;
 let stop: AbortController;
 let drifts: string[];
 let lefts: LeftObjects[];
 
 beforeEach(async () => {
   host = createFakeHost();
-  proxy = await Proxy.open(host.world);
+  proxy = await openProxy(host.world);
   await proxy.sync(cart(["10.1.1.1", "10.1.1.2"]));
   stop = new AbortController();
   [drifts, lefts] = [[], []];
@@ -104,7 +105,7 @@ describe("watching the host", () => {
       );
       return [rawService(name, { clusterIP: ip }), slice];
     };
-    const six = await Proxy.open(host.world, {}, "IPv6");
+    const six = await openProxy(host.world, {}, "IPv6");
     await six.sync([...v6("fd00:96::1", ["fd00:1:1::1"]), ...v6("fd00:96::2", ["fd00:1:1::1"])]);
     void follow(six.backend.watch?.(stop.signal));
     await host.advance(1_000);

@@ -38,6 +38,17 @@ const dropByPolicy: Tampering = (own, random) => {
   return chain && `add chain ${chain.family} ${TABLE} ${chain.name} { policy drop; }`;
 };
 
+const replaceRule: Tampering = (own, random) => {
+  const rule = anyOf(own, random, ({ kind }) => kind === "rule");
+  return rule && `replace rule ${rule.family} ${TABLE} ${rule.name} handle ${String(rule.body["handle"])} accept`;
+};
+
+/** A base chain that no rule leads to, made again where the kernel doesn't call in. */
+const unhook: Tampering = (own, random) => {
+  const chain = anyOf(own, random, ({ body }) => body["hook"] !== undefined);
+  return chain && `delete chain ${chain.family} ${TABLE} ${chain.name}\nadd chain ${chain.family} ${TABLE} ${chain.name}`;
+};
+
 /** A key as nft reads it; nft prints it bare, as parts, or wrapped with a comment. */
 function keyText(key: unknown): string {
   if (typeof key !== "object" || key === null) return String(key);
@@ -45,7 +56,7 @@ function keyText(key: unknown): string {
   return elem === undefined ? (concat ?? []).map(String).join(" . ") : keyText(elem.val);
 }
 
-const TAMPERINGS: readonly Tampering[] = [deleteElement, deleteElement, deleteRule, flushChain, addRule, dropByPolicy];
+const TAMPERINGS: readonly Tampering[] = [deleteElement, deleteElement, deleteRule, replaceRule, flushChain, addRule, dropByPolicy, unhook];
 
 /**
  * Think of one thing a foreign hand may do to one of our tables, as an nft command that works; undefined when there are none.

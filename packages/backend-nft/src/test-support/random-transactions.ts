@@ -1,24 +1,7 @@
+import { pickOne } from "@turnout/core/testing";
 import { concat, ct, goTo, match, meta, numgen, payload, setMark, vmap } from "@turnout/host/nft-statement";
 import type { NftRuleStatement, NftStatement } from "@turnout/host/nft-statement";
 import { Commands } from "./commands.ts";
-
-/** Numbers in [0, 1) that a seed decides. @source mulberry32, public domain */
-export function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
-
-/** Choose one. @throws {Error} when there is none. */
-export function choose<T>(from: readonly T[], random: () => number): T {
-  const found = from[Math.floor(random() * from.length)];
-  if (found === undefined) throw new Error("nothing to choose from");
-  return found;
-}
 
 /** What names something, by the word in front of it: another such name may stand there, too. */
 const NAMES: ReadonlySet<string> = new Set([
@@ -73,17 +56,17 @@ export function mutate(
     case 1:
       return statements.toSpliced(at, 0, statement);
     case 2:
-      return statements.toSpliced(Math.floor(random() * statements.length), 0, choose(others, random));
+      return statements.toSpliced(Math.floor(random() * statements.length), 0, pickOne(others, random));
     case 3:
       return statements.length < 2 ? statements : [...statements.slice(at), ...statements.slice(0, at)];
     default: {
       const places = placesIn(statement);
       if (places.length === 0) return statements;
-      const { word, path } = choose(places, random);
-      const donors = placesIn(choose(others, random)).filter((place) => place.word === word);
+      const { word, path } = pickOne(places, random);
+      const donors = placesIn(pickOne(others, random)).filter((place) => place.word === word);
       const stray = { name: "nope", table: "nope", target: "nope", comment: "x".repeat(129) }[word];
       if (donors.length === 0 && stray === undefined) return statements;
-      const value = stray !== undefined && (donors.length === 0 || random() < 0.3) ? stray : choose(donors, random).value;
+      const value = stray !== undefined && (donors.length === 0 || random() < 0.3) ? stray : pickOne(donors, random).value;
       return statements.with(at, withValue(statement, path, value));
     }
   }
@@ -230,17 +213,17 @@ const CHAINS = ["a", "b", "c", "a", "b", "c", "refuse", "dispatch", "nat-prerout
 /** Make up a statement that another program might write about the IPv4 table; about half of them are refused somewhere. */
 export function randomStatement(random: () => number): NftStatement {
   const kind = random();
-  if (kind < 0.3) return choose(CHANGES, random);
+  if (kind < 0.3) return pickOne(CHANGES, random);
   if (kind < 0.6) {
     const verb = random() < 0.65 ? "add" : "delete";
-    const [set, ...elements] = choose(ELEMENTS, random);
+    const [set, ...elements] = pickOne(ELEMENTS, random);
     return t.elements(
       verb,
       set,
       ...(verb === "add" ? elements : elements.map((element) => (typeof element === "string" ? element : element[0]))),
     );
   }
-  const parts = Array.from({ length: Math.floor(random() * 3) }, () => choose(PARTS, random)).flat();
-  const rule = { family: "ip", table: "turnout", chain: choose(CHAINS, random), expr: [...parts, choose(ENDS, random)] } as const;
+  const parts = Array.from({ length: Math.floor(random() * 3) }, () => pickOne(PARTS, random)).flat();
+  const rule = { family: "ip", table: "turnout", chain: pickOne(CHAINS, random), expr: [...parts, pickOne(ENDS, random)] } as const;
   return random() < 0.3 ? { insert: { rule } } : { add: { rule } };
 }

@@ -12,8 +12,8 @@ import { TABLE } from "../names.ts";
 import { Commands } from "../test-support/commands.ts";
 import { createFakeHost } from "./index.ts";
 import type { NftFakeHost } from "./index.ts";
-import { openProxy } from "../test-support/test-proxy.ts";
-import type { TestProxy } from "../test-support/test-proxy.ts";
+import { openProxy } from "../test-support/states.ts";
+import type { NftProxy } from "../test-support/states.ts";
 
 const never = new AbortController().signal;
 const t = new Commands("t");
@@ -29,7 +29,7 @@ function packet(family: IPFamily, source: string, destination: string, more: Par
   return { family, protocol: "TCP", source: place.addresses[family], destination, port: 80, link: place.link, ...more };
 }
 
-async function showcase(family: IPFamily): Promise<{ readonly host: NftFakeHost; readonly proxy: TestProxy }> {
+async function showcase(family: IPFamily): Promise<{ readonly host: NftFakeHost; readonly proxy: NftProxy }> {
   const host = createFakeHost();
   const proxy = await openProxy(host.world, family);
   await proxy.sync(SHOWCASE);

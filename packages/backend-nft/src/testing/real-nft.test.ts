@@ -1,23 +1,23 @@
 import { FAMILIES, ProxyError } from "@turnout/core";
 import { OwnCommits } from "@turnout/host";
 import type { Exec, IPFamily } from "@turnout/core";
-import { SHOWCASE } from "@turnout/core/testing";
+import { createRandom, pickOne, SHOWCASE } from "@turnout/core/testing";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { NftSession } from "@turnout/host/nft";
 import { goTo, nftStatementText, payload, vmap } from "@turnout/host/nft-statement";
 import type { NftRuleStatement, NftStatement } from "@turnout/host/nft-statement";
-import { createFakeLog } from "@turnout/host/testing";
+import { createFakeLog, createTestNamespace } from "@turnout/host/testing";
+import type { TestNamespace } from "@turnout/host/testing";
 import { Commands } from "../test-support/commands.ts";
-import { createTestNamespace } from "../test-support/namespace.ts";
-import type { TestNamespace } from "../test-support/namespace.ts";
 import { EXTERNAL_RULESET } from "./external-ruleset.ts";
 import { createFakeHost } from "./index.ts";
 import type { NftFakeHost } from "./index.ts";
 import { contentOf, differenceOf } from "../test-support/listed-content.ts";
-import { choose, mutate, randomStatement, seeded } from "../test-support/random-transactions.ts";
-import { openProxy } from "../test-support/test-proxy.ts";
+import { mutate, randomStatement } from "../test-support/random-transactions.ts";
+import { openProxy } from "../test-support/states.ts";
+import type { NftProxy } from "../test-support/states.ts";
 
 /** TURNOUT_SEED=n tries other transactions than CI does. */
 const SEED = Number(process.env["TURNOUT_SEED"] ?? 1);
@@ -95,7 +95,7 @@ function randomFixtures(random: () => number): readonly ServiceFixture[] {
       ...(random() < 0.4 ? { sessionAffinity: "ClientIP" } : {}),
     };
     const loadBalancerIPs = isBalanced ? [`198.51.100.${number}`, `fd00:198::${number}`] : [];
-    const protocol = choose(["TCP", "UDP", "SCTP"], random);
+    const protocol = pickOne(["TCP", "UDP", "SCTP"], random);
     return [{ name: `svc-${number}`, number, protocol, local: upTo(4), remote: upTo(4), loadBalancerIPs, spec }];
   });
 }
@@ -123,9 +123,17 @@ function commented(bytes: number): NftStatement {
   return { add: { rule: { family: "ip", table: "t", chain: "c1", expr: [{ drop: null }], comment: "x".repeat(bytes) } } };
 }
 
+/** Sync to a state; resolves to the statements of the plan, a list for each transaction. */
+async function statementsTo(fixtures: readonly ServiceFixture[], proxy: NftProxy): Promise<readonly (readonly NftStatement[])[]> {
+  proxy.want(fixtures);
+  const { steps } = proxy.plan();
+  await proxy.sync();
+  return steps.map(({ statements }) => statements);
+}
+
 /** All statements that lead to the showcase, as one list. */
 async function showcaseStatements(family: IPFamily): Promise<readonly NftStatement[]> {
-  return (await (await openProxy(createFakeHost().world, family)).sync(SHOWCASE)).flat();
+  return (await statementsTo(SHOWCASE, await openProxy(createFakeHost().world, family))).flat();
 }
 
 describe("the fake does what nft does", needs("root", "netns", "nft>=1.0.6"), () => {
@@ -142,10 +150,10 @@ describe("the fake does what nft does", needs("root", "netns", "nft>=1.0.6"), ()
   beforeEach(() => twins.start());
 
   it.each(FAMILIES)("with all that a backend's history of changes and a foreign hand give it, %s", async (family) => {
-    const random = seeded(SEED);
+    const random = createRandom(SEED);
     const proxy = await openProxy(twins.host.world, family);
     for (let step = 0; step < 25; step++) {
-      const transactions = [...(await proxy.sync(step === 0 ? SHOWCASE : randomFixtures(random)))];
+      const transactions = [...(await statementsTo(step === 0 ? SHOWCASE : randomFixtures(random), proxy))];
       await twins.host.advance(700);
       const tampering = step % 3 === 2 ? twins.host.tamperWith(random) : undefined;
       if (tampering !== undefined) transactions.push(tampering);
@@ -164,7 +172,7 @@ describe("the fake does what nft does", needs("root", "netns", "nft>=1.0.6"), ()
 
   // Both take it, or both refuse it. Why may differ: nft names all it has against a transaction, the fake one thing.
   it.each(FAMILIES)("with transactions that are broken somewhere, %s", async (family) => {
-    const random = seeded(SEED + 1);
+    const random = createRandom(SEED + 1);
     const corpus = await showcaseStatements(family);
     await twins.start(corpus);
     for (let step = 0; step < 300; step++) {
@@ -228,7 +236,7 @@ describe("the fake does what nft does", needs("root", "netns", "nft>=1.0.6"), ()
   });
 
   it("with what a foreign hand might think of", async () => {
-    const random = seeded(SEED + 2);
+    const random = createRandom(SEED + 2);
     await twins.start(await showcaseStatements("IPv4"));
     for (let step = 0; step < 500; step++) {
       const statements = Array.from({ length: random() < 0.7 ? 1 : 3 }, () => randomStatement(random));

@@ -1,8 +1,9 @@
 import type { IPFamily } from "../model/api-objects.ts";
-import type { NodeContext, NodeSettings, ServicePort } from "../model/rows.ts";
+import type { NodeSettings } from "../model/rows.ts";
 import { rawNode } from "./objects.ts";
 import type { RawObject } from "./objects.ts";
-import { createStoreView } from "./view.ts";
+import { stateOfObjects } from "./view.ts";
+import type { WantedState } from "./view.ts";
 
 /** A Service to be, with everything optional but its name and number. */
 export interface ServiceFixture {
@@ -68,12 +69,8 @@ export function fixtureObjects(
 export function fixtureState(
   fixtures: readonly ServiceFixture[],
   { family, settings = {}, node = NODE, endpointAddress }: FixtureSetting,
-): { readonly rows: ReadonlyMap<string, ServicePort>; readonly node: NodeContext } {
-  const objects = fixtures.flatMap((fixture) => fixtureObjects(fixture, endpointAddress));
-  const { view, pull } = createStoreView([node, ...objects], { family, settings });
-  const changes = pull();
-  if (changes?.node === undefined) throw new Error("a synced store gives a full change set");
-  return { rows: new Map(view.rows), node: changes.node };
+): WantedState {
+  return stateOfObjects([node, ...fixtures.flatMap((fixture) => fixtureObjects(fixture, endpointAddress))], { family, settings });
 }
 
 /** One Service of each treatment there is. */

@@ -1,6 +1,6 @@
 /**
  * What tests of the core, of backends and of third parties build with: API objects in short, views of them, a clock that
- * stands still, and a log that keeps its lines.
+ * stands still, a log that keeps its lines, and a proxy that syncs when a test says so.
  *
  * @packageDocumentation
  */
@@ -10,4 +10,5 @@ export * from "./history.ts";
 export * from "./objects.ts";
 export * from "./random.ts";
 export * from "./recording-log.ts";
+export * from "./test-proxy.ts";
 export * from "./view.ts";

@@ -1,4 +1,4 @@
-import type { ChangeSet, NodeSettings, ServicePort } from "../model/rows.ts";
+import type { ChangeSet, NodeContext, NodeSettings, ServicePort } from "../model/rows.ts";
 import { DEFAULT_SETTINGS } from "../policy/node-context.ts";
 import { NodeView } from "../state/node-view.ts";
 import { OBJECT_KINDS } from "../model/api-objects.ts";
@@ -63,4 +63,20 @@ export function rowsOf(objects: readonly RawObject[], short: ViewShort = {}): Re
   const { view } = createStoreView(objects, short);
   view.pull();
   return view.rows;
+}
+
+/** What a proxy is to bring into force in one family. */
+export interface WantedState {
+  readonly rows: ReadonlyMap<string, ServicePort>;
+  readonly node: NodeContext;
+  /** Default: as the rows have it. */
+  readonly hasManyEndpoints?: boolean;
+}
+
+/** The rows and context that API objects come to. */
+export function stateOfObjects(objects: readonly RawObject[], short: ViewShort): WantedState {
+  const { view, pull } = createStoreView(objects, short);
+  const node = pull()?.node;
+  if (node === undefined) throw new Error("a synced store gives a full change set");
+  return { rows: new Map(view.rows), node };
 }

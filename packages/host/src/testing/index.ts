@@ -15,3 +15,5 @@ export { nftTableIn } from "./nft-table-in.ts";
 export { createFakeSysctl } from "./fake-sysctl.ts";
 export type { FakeSysctl } from "./fake-sysctl.ts";
 export { startedLater } from "./started-later.ts";
+export { createTestNamespace } from "./test-namespace.ts";
+export type { TestNamespace } from "./test-namespace.ts";
