@@ -9,8 +9,6 @@ export { eligibilityOf, isNodeKnown } from "./api/eligibility.ts";
 export type { Eligibility } from "./api/eligibility.ts";
 export type { NodeLink, NodeLinkOptions } from "./api/watch/node-link.ts";
 export { NODE_WAIT_MS, NO_NODE_KNOWN } from "./api/watch/node-wait.ts";
-export { createStatePoll } from "./api/watch/state-poll.ts";
-export type { StatePoll } from "./api/watch/state-poll.ts";
 export { DEFAULT_TARGET, parseApiTarget, parseTarget, tlsFiles } from "./api/watch/target.ts";
 export type { ApiTarget, TlsFiles } from "./api/watch/target.ts";
 export { fetchFullState, openNodeLink, watchFullState, watchNodeState } from "./api/watch/watch-node-state.ts";

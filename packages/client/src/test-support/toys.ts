@@ -6,7 +6,6 @@ import {
   type Backend,
   type BackendModule,
   type ChangeSet,
-  type Clock,
   type Endpoint,
   type Feed,
   type HostEvent,
@@ -17,37 +16,14 @@ import {
   type ServicePort,
   type World,
 } from "@turnout/core";
+import { TestClock } from "@turnout/core/testing";
 
-/** A clock that stands still until it is advanced. */
-export class ToyClock implements Clock {
-  /** How far the wall clock is ahead. */
+/** A clock that stands still, beside a wall clock that may be ahead. */
+export class ToyClock extends TestClock {
   wallAheadMs = 0;
-  #nowMs = 1_000_000;
-  #sleepers: { readonly atMs: number; readonly wake: () => void }[] = [];
-
-  nowMs(): number {
-    return this.#nowMs;
-  }
 
   aheadMs(): number {
     return this.wallAheadMs;
-  }
-
-  async sleep(ms: number, signal: AbortSignal): Promise<void> {
-    if (signal.aborted || ms <= 0) return;
-    await new Promise<void>((resolve) => {
-      this.#sleepers.push({ atMs: this.#nowMs + ms, wake: resolve });
-      signal.addEventListener("abort", () => resolve(), { once: true });
-    });
-  }
-
-  /** Let time pass, and everything that waited for it run. */
-  async advance(ms: number): Promise<void> {
-    this.#nowMs += ms;
-    const due = this.#sleepers.filter(({ atMs }) => atMs <= this.#nowMs);
-    this.#sleepers = this.#sleepers.filter(({ atMs }) => atMs > this.#nowMs);
-    for (const { wake } of due) wake();
-    await flushPromises();
   }
 }
 

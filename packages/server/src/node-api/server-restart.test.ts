@@ -2,7 +2,7 @@ import { systemClock } from "@turnout/core/process";
 import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
-import { createStatePoll, fetchFullState, watchFullState, watchNodeState } from "@turnout/client";
+import { fetchFullState, watchFullState, watchNodeState } from "@turnout/client";
 import { NodeLink } from "@turnout/client/protocol";
 import { applyChangeSet, type ChangeSet, type Feed, type ServicePort } from "@turnout/core";
 import { POD_SETTINGS, rawNode, upsertRaw } from "@turnout/core/testing";
@@ -179,24 +179,6 @@ describe("the ways to follow a node", () => {
     expect(families.get("IPv4")?.rows.size).toBe(10);
     expect(families.get("IPv6")?.node.name).toBe("node1");
     await eventually(() => stateServer.server?.stats.streams === 0);
-  });
-
-  test("the KEP's long poll answers at once with another state than the caller has, else when there is one", async () => {
-    const poll = createStatePoll(stateServer.target, options);
-    const first = await poll.next("", 0);
-    expect(await poll.next("other", first.revision)).toBe(first);
-    const stop = new AbortController();
-    const waiting = poll.next(first.instance, first.revision, stop.signal);
-    stop.abort();
-    await expect(waiting).rejects.toThrow(/^\[canceled\]/);
-    const both = [poll.next(first.instance, first.revision), poll.next(first.instance, first.revision)];
-    stateServer.service(1, "node9", "10.1.9.9");
-    const [second, same] = await Promise.all(both);
-    expect(second).toBe(same);
-    expect(second?.revision).toBe(2);
-    const last = poll.next(first.instance, 2);
-    await poll.close();
-    await expect(last).rejects.toThrow(/^\[canceled\]/);
   });
 });
 

@@ -2,9 +2,9 @@ import {
   ProxyError,
   type Backend,
   type Clock,
-  type Drift,
   type IPFamily,
   type KernelObject,
+  type LeftObjects,
   type Log,
   type SyncLoop,
   type SyncObserver,
@@ -48,64 +48,40 @@ export class HostRepair<H, K extends KernelObject, S> {
     this.#pacer?.synced(event);
   }
 
-  /** Follow the host until aborted. */
+  /** Follow the host until aborted; watching that ends or fails is begun again. Rejects with defects alone. */
   async run(signal: AbortSignal): Promise<void> {
-    const { backend, family, clock, log, config, loop, onEvent, onNewFacts } = this.#options;
+    const { backend, family, clock, log, config, loop } = this.#options;
+    const { syncPeriodMs } = config;
     const audit = (): void => loop().audit();
     const onChange = (who: string, objects: number, some: readonly string[]): void => {
       this.#last = { atMs: clock.nowMs(), who, objects };
-      onEvent?.(externalChangeEvent(family, { who, objects, some }));
+      this.#options.onEvent?.(externalChangeEvent(family, { who, objects, some }));
     };
-    const maxWaitMs = config.syncPeriodMs;
-    const pacer = new RepairPacer({ family, clock, log, audit, fix: (left) => loop().fix(left), onChange, maxWaitMs, signal });
-    this.#pacer = pacer;
+    const fix = (left: LeftObjects): void => loop().fix(left);
+    this.#pacer = new RepairPacer({ family, clock, log, audit, fix, onChange, maxWaitMs: syncPeriodMs, signal });
     if (backend.watch === undefined) return;
-    const watch = backend.watch.bind(backend);
-    // Each watch begins with the facts as they are, which is seldom news.
-    const onFacts = (facts: H): void => {
-      if (loop().setHost(facts)) onNewFacts();
-    };
-    const onDrift = (drift: Drift): void => {
-      if (config.repairsOnNotice) pacer.changed(drift);
-    };
-    await watchHost({ family, watch, onFacts, onDrift, audit, retryMs: config.syncPeriodMs, clock, log }, signal);
-  }
-}
-
-/** What a host is watched with. */
-interface HostWatchOptions<H> {
-  readonly family: IPFamily;
-  /** The backend's way to watch; it may end or fail at any time. */
-  readonly watch: (signal: AbortSignal) => AsyncIterable<HostEvent<H>>;
-  readonly onFacts: (facts: H) => void;
-  /** Hears what somebody may have changed that is ours. */
-  readonly onDrift: (drift: Drift) => void;
-  /** Compares everything: something may have changed while nobody watched. */
-  readonly audit: () => void;
-  /** Wait before watching again, in ms. */
-  readonly retryMs: number;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-/** Watch a host until aborted; watching that ends or fails is begun again. Rejects with defects alone. */
-async function watchHost<H>(options: HostWatchOptions<H>, signal: AbortSignal): Promise<void> {
-  const { family, watch, onFacts, onDrift, audit, retryMs, clock, log } = options;
-  while (!signal.aborted) {
-    try {
-      for await (const event of watch(signal)) {
-        if (event.kind === "facts") onFacts(event.facts);
-        else onDrift(event);
+    while (!signal.aborted) {
+      try {
+        for await (const event of backend.watch(signal)) this.#hear(event);
+        if (signal.aborted) return;
+        log.warn("watching the host ended, starting again", { family });
+      } catch (error) {
+        if (signal.aborted) return;
+        // Anything but an operating error is a defect, and ends the process.
+        if (!ProxyError.is(error)) throw error;
+        log.warn("the host can't be watched, trying again", { family, error });
       }
-      if (signal.aborted) return;
-      log.warn("watching the host ended, starting again", { family });
-    } catch (error) {
-      if (signal.aborted) return;
-      // Anything but an operating error is a defect, and ends the process.
-      if (!ProxyError.is(error)) throw error;
-      log.warn("the host can't be watched, trying again", { family, error });
+      await clock.sleep(syncPeriodMs, signal);
+      // Something may have changed while nobody watched.
+      if (!signal.aborted) audit();
     }
-    await clock.sleep(retryMs, signal);
-    if (!signal.aborted) audit();
+  }
+
+  #hear(event: HostEvent<H>): void {
+    const { loop, config, onNewFacts } = this.#options;
+    // Each watch begins with the facts as they are, which is seldom news.
+    if (event.kind === "facts") {
+      if (loop().setHost(event.facts)) onNewFacts();
+    } else if (config.repairsOnNotice) this.#pacer?.changed(event);
   }
 }

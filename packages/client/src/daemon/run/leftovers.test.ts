@@ -133,7 +133,7 @@ describe("a proxy that takes another's place", () => {
     expect(proxy.kernel.applies).toBeGreaterThan(0);
     expect(events).toEqual([]);
     proxy.kernel.failures.length = 0;
-    await proxy.world.clock.advance(60_000);
+    await proxy.world.clock.advance(5_000);
     expect(events).toEqual(["IPv4 looked for, in use: false, ours in force: true", "IPv4 removed", "closed"]);
     proxy.kernel.emit({ kind: "drift", what: "somebody" });
     await flushPromises();
