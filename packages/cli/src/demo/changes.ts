@@ -78,6 +78,7 @@ export async function rollOut(stage: Stage): Promise<RolloutFinding> {
     .agent()
     .burst({ ...request, count: 100 });
   return {
+    service: frontend.manifest.name,
     replaced: old.length,
     durationMs: stage.nowMs() - startMs,
     expected: fresh.map(({ name }) => name).toSorted(),

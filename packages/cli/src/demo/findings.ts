@@ -57,6 +57,7 @@ export interface ChangeFinding {
 
 /** A rolling update under load: how many pods were replaced, and who answered after it. */
 export interface RolloutFinding {
+  readonly service: string;
   readonly replaced: number;
   readonly durationMs: number;
   readonly expected: readonly string[];
@@ -92,20 +93,24 @@ export interface TrafficFinding {
   readonly tally: Tally;
 }
 
-/** Everything the demo saw. */
-export interface Findings {
-  readonly setup: SetupFinding;
+/** What both demos see: that in namespaces and that on loopback. */
+export interface CommonFindings {
   readonly spread: readonly SpreadFinding[];
-  readonly sources: readonly SourceFinding[];
   readonly affinity: readonly AffinityFinding[];
   readonly refused: readonly RefusedFinding[];
-  readonly switches: readonly ChangeFinding[];
-  readonly toZero: readonly ChangeFinding[];
-  readonly fromZero: readonly ChangeFinding[];
   readonly rollout: RolloutFinding;
   readonly flows: readonly FlowFinding[];
-  readonly restart: RestartFinding;
   readonly traffic: readonly TrafficFinding[];
   readonly held: readonly HoldStatus[];
   readonly trafficMs: number;
+}
+
+/** Everything the demo in namespaces saw. */
+export interface Findings extends CommonFindings {
+  readonly setup: SetupFinding;
+  readonly sources: readonly SourceFinding[];
+  readonly switches: readonly ChangeFinding[];
+  readonly toZero: readonly ChangeFinding[];
+  readonly fromZero: readonly ChangeFinding[];
+  readonly restart: RestartFinding;
 }

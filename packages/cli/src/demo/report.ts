@@ -1,5 +1,5 @@
 import type { Tally } from "@turnout/lab";
-import type { ChangeFinding, Findings, SourceFinding, SpreadFinding } from "./findings.ts";
+import type { ChangeFinding, CommonFindings, Findings, SourceFinding, SpreadFinding } from "./findings.ts";
 import { SHOP, type ShopService } from "./shop.ts";
 import { failuresOf } from "./verdict.ts";
 
@@ -24,23 +24,24 @@ export interface DemoReport {
   readonly summary: string;
 }
 
-/** Make the report of what was seen. Pure. */
+/** Make the report of what was seen in namespaces. Pure. */
 export function reportOf(findings: Findings): DemoReport {
+  return reportWith(findings, [
+    setupSection(findings),
+    servicesSection(),
+    spreadSection(findings.spread),
+    sourceSection(findings.sources),
+    policySection(findings, "once its pod was gone: the kernel remembers a flow as long as it talks, so it is made to forget"),
+    changeSection(findings),
+    restartSection(findings),
+    trafficSection(findings),
+  ]);
+}
+
+/** Make a report of these sections, with what went wrong and the last word. Pure. */
+export function reportWith(findings: CommonFindings, sections: readonly ReportSection[]): DemoReport {
   const failures = failuresOf(findings);
-  return {
-    sections: [
-      setupSection(findings),
-      servicesSection(),
-      spreadSection(findings.spread),
-      sourceSection(findings.sources),
-      policySection(findings),
-      changeSection(findings),
-      restartSection(findings),
-      trafficSection(findings),
-    ],
-    failures,
-    summary: summaryOf(findings, failures),
-  };
+  return { sections, failures, summary: summaryOf(findings, failures) };
 }
 
 /** Write a number of milliseconds as people do: `0.8 ms`, `12 ms`, `1.3 s`; undefined is `never`. */
@@ -101,7 +102,8 @@ function serviceLine({ manifest, about, startWith }: ShopService): ReportLine {
 
 const BAR_WIDTH = 30;
 
-function spreadSection(spread: readonly SpreadFinding[]): ReportSection {
+/** How requests spread. */
+export function spreadSection(spread: readonly SpreadFinding[]): ReportSection {
   const lines: ReportLine[] = [];
   for (const [service, views] of Map.groupBy(spread, (finding) => finding.service)) {
     const servers = new Map<string, number>();
@@ -135,7 +137,8 @@ function sourceSection(sources: readonly SourceFinding[]): ReportSection {
   return { title: "Whose address the pods saw", lines };
 }
 
-function policySection({ affinity, refused, flows }: Findings): ReportSection {
+/** What rules were seen at work; `flowNote` says more of UDP flows. */
+export function policySection({ affinity, refused, flows }: CommonFindings, flowNote: string): ReportSection {
   const kept = affinity.filter(({ tally }) => Object.keys(tally.servers).length === 1 && failedCount(tally) === 0).length;
   const outcomes = [...new Set(refused.map(({ outcome }) => outcome))].join(" or ");
   return {
@@ -154,12 +157,12 @@ function policySection({ affinity, refused, flows }: Findings): ReportSection {
           `${family}, client port ${port}: from ${before.join(" or ")} to ${after ?? "nobody"} in ${durationText(tookMs)}`,
         ],
       })),
-      { cells: ["", "once its pod was gone: the kernel remembers a flow as long as it talks, so it is made to forget"] },
+      { cells: ["", flowNote] },
     ],
   };
 }
 
-function requestsOf(affinity: Findings["affinity"]): string {
+function requestsOf(affinity: CommonFindings["affinity"]): string {
   return [...new Set(affinity.map(({ tally }) => tally.attempts))].join(" or ");
 }
 
@@ -177,12 +180,15 @@ function changeSection({ switches, toZero, fromZero, rollout }: Findings): Repor
         const text = times === undefined ? "not everywhere" : `median ${durationText(times.median)}, worst ${durationText(times.worst)}`;
         return { cells: [what, text, `${findings.length} measured`] };
       }),
-      {
-        cells: ["frontend rolled out to v2", `${rollout.replaced} pods replaced one by one in ${durationText(rollout.durationMs)}`, ""],
-      },
+      rolloutLine(rollout),
       { cells: ["Counted from telling the API server, for every node and family, while all other traffic goes on."] },
     ],
   };
+}
+
+/** What a rollout took. */
+export function rolloutLine({ service, replaced, durationMs }: CommonFindings["rollout"]): ReportLine {
+  return { cells: [`${service} rolled out to v2`, `${replaced} pods replaced one by one in ${durationText(durationMs)}`, ""] };
 }
 
 function restartSection({ restart }: Findings): ReportSection {
@@ -201,7 +207,8 @@ function restartSection({ restart }: Findings): ReportSection {
   };
 }
 
-function trafficSection({ traffic, held }: Findings): ReportSection {
+/** What was asked all the time. */
+export function trafficSection({ traffic, held, rollout }: CommonFindings): ReportSection {
   const broken = held.filter(({ state }) => state !== "open").length;
   const answers = held.reduce((sum, one) => sum + one.answers, 0);
   return {
@@ -215,12 +222,12 @@ function trafficSection({ traffic, held }: Findings): ReportSection {
           `median ${durationText(tally.p50Ms)}, p99 ${durationText(tally.p99Ms)}`,
         ],
       })),
-      { cells: ["connections kept open to frontend", countText(answers, "answer"), `${broken} of ${held.length} broken`, ""] },
+      { cells: [`connections kept open to ${rollout.service}`, countText(answers, "answer"), `${broken} of ${held.length} broken`, ""] },
     ],
   };
 }
 
-function summaryOf({ traffic, held, trafficMs }: Findings, failures: readonly string[]): string {
+function summaryOf({ traffic, held, trafficMs }: CommonFindings, failures: readonly string[]): string {
   const attempts = traffic.reduce((sum, { tally }) => sum + tally.attempts, 0);
   const failed = traffic.reduce((sum, { tally }) => sum + failedCount(tally), 0);
   const broken = held.filter(({ state }) => state !== "open").length;

@@ -1,8 +1,11 @@
 import type { Tally } from "@turnout/lab";
-import type { Findings } from "./findings.ts";
+import type { CommonFindings, Findings } from "./findings.ts";
+
+/** What may be judged: of a demo on loopback there is less. */
+type Judged = CommonFindings & Partial<Findings>;
 
 /** Say what of the findings is not as it must be, a sentence each; empty when all is well. Pure. */
-export function failuresOf(findings: Findings): readonly string[] {
+export function failuresOf(findings: Judged): readonly string[] {
   return [...spreadFailures(findings), ...ruleFailures(findings), ...changeFailures(findings), ...trafficFailures(findings)];
 }
 
@@ -13,7 +16,7 @@ function failedText({ failed }: Tally): string {
     .join(", ");
 }
 
-function spreadFailures({ spread }: Findings): readonly string[] {
+function spreadFailures({ spread }: Judged): readonly string[] {
   return spread.flatMap(({ service, from, family, expected, tally }) => {
     const where = `${from} → ${service}, ${family}`;
     const silent = expected.filter((name) => (tally.servers[name] ?? 0) === 0);
@@ -27,7 +30,7 @@ function spreadFailures({ spread }: Findings): readonly string[] {
   });
 }
 
-function ruleFailures({ sources, affinity, refused, flows }: Findings): readonly string[] {
+function ruleFailures({ sources = [], affinity, refused, flows }: Judged): readonly string[] {
   return [
     ...sources
       .filter(({ seen, expected }) => seen.join() !== expected.join())
@@ -49,23 +52,27 @@ function ruleFailures({ sources, affinity, refused, flows }: Findings): readonly
   ];
 }
 
-function changeFailures({ switches, toZero, fromZero, rollout, restart }: Findings): readonly string[] {
+function changeFailures({ switches = [], toZero = [], fromZero = [], rollout, restart }: Judged): readonly string[] {
   const never = [...switches, ...toZero, ...fromZero].filter(({ tookMs }) => tookMs === undefined);
-  const { expected, answering } = rollout;
+  const { service, expected, answering } = rollout;
   return [
     ...never.map(({ node, family }) => `a change of banner was never followed on ${node}, ${family}`),
-    ...(expected.join() === answering.join() ? [] : [`after the rollout frontend was ${answering.join(", ")}, not ${expected.join(", ")}`]),
-    ...(restart.caughtUpMs === undefined ? [`the restarted proxy on ${restart.node} never caught up`] : []),
-    ...(restart.answeredMeanwhile === 0 ? [`no request was answered while the proxy on ${restart.node} was dead`] : []),
+    ...(expected.join() === answering.join()
+      ? []
+      : [`after the rollout ${service} was ${answering.join(", ")}, not ${expected.join(", ")}`]),
+    ...(restart !== undefined && restart.caughtUpMs === undefined ? [`the restarted proxy on ${restart.node} never caught up`] : []),
+    ...(restart?.answeredMeanwhile === 0 ? [`no request was answered while the proxy on ${restart.node} was dead`] : []),
   ];
 }
 
-function trafficFailures({ traffic, held }: Findings): readonly string[] {
+function trafficFailures({ traffic, held, rollout }: Judged): readonly string[] {
   const broken = held.filter(({ state, answers }) => state !== "open" || answers === 0);
   return [
     ...traffic
       .filter(({ tally }) => tally.attempts === 0 || tally.ok < tally.attempts)
       .map(({ what, tally }) => `${what}: ${tally.attempts === 0 ? "no request was made" : failedText(tally)}`),
-    ...broken.map(({ state, server }) => `a connection kept open to ${server || "frontend"}: ${state === "open" ? "no answers" : state}`),
+    ...broken.map(
+      ({ state, server }) => `a connection kept open to ${server || rollout.service}: ${state === "open" ? "no answers" : state}`,
+    ),
   ];
 }

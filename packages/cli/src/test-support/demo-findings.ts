@@ -38,7 +38,7 @@ export const GOOD: Findings = {
   ],
   toZero: [{ node: "node1", family: "IPv4", tookMs: 9 }],
   fromZero: [{ node: "node1", family: "IPv4", tookMs: 11 }],
-  rollout: { replaced: 3, durationMs: 1_500, expected: ["frontend-v2-1"], answering: ["frontend-v2-1"] },
+  rollout: { service: "frontend", replaced: 3, durationMs: 1_500, expected: ["frontend-v2-1"], answering: ["frontend-v2-1"] },
   flows: [{ family: "IPv4", port: 40_125, before: ["metrics-1"], after: "metrics-2", tookMs: 52 }],
   restart: { node: "node1", downMs: 1_010, answeredMeanwhile: 800, caughtUpMs: 504, objects: 110, written: 2 },
   traffic: [{ what: "outside client → frontend", tally: tallyOf({ "frontend-1": 1_500 }) }],

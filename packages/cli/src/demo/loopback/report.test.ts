@@ -1,48 +1,17 @@
-import type { HoldStatus, Tally } from "@turnout/lab";
 import { expect, test } from "vitest";
+import { GOOD, tallyOf } from "../../test-support/demo-findings.ts";
 import { painter, reportText } from "../report-text.ts";
-import type { LoopbackFindings } from "./run.ts";
 import { loopbackReport } from "./report.ts";
 
-function tally(servers: Readonly<Record<string, number>>, failed: Tally["failed"] = {}): Tally {
-  const ok = Object.values(servers).reduce((sum, count) => sum + count, 0);
-  const attempts = ok + Object.values(failed).reduce((sum, count) => sum + count, 0);
-  return { attempts, ok, failed, servers, clients: {}, p50Ms: 1, p99Ms: 2 };
-}
-
-const HELD: HoldStatus = { state: "open", asks: 20, answers: 20, late: 0, server: "cart-1", client: "" };
-const FINE: LoopbackFindings = {
-  stageMs: 900,
-  readyMs: 400,
-  spread: tally({ "cart-1": 100, "cart-2": 100, "cart-3": 100 }),
-  affinity: tally({ "cart-2": 60 }),
-  refused: "reset",
-  flow: { before: "dns-1", after: "dns-2", tookMs: 120 },
-  rollout: { durationMs: 1_500, answering: ["cart-v2-1", "cart-v2-2", "cart-v2-3"], followedMs: 300 },
-  traffic: { cart: tally({ "cart-1": 500 }), dns: tally({ "dns-1": 100 }) },
-  trafficMs: 2_000,
-  held: [HELD, HELD],
-};
-
-test("what went well is counted", () => {
-  const { failures, summary } = loopbackReport(FINE);
-  expect(failures).toEqual([]);
-  expect(summary).toBe("600 requests in 2.0 s, 0 failed; 2 connections kept open, 0 broken.");
-  expect(reportText(loopbackReport(FINE), painter(false))).toContain("cart-1  ██████████  33% of 300");
-});
-
-test.each<[Partial<LoopbackFindings>, string]>([
-  [{ spread: tally({ "cart-1": 1, "cart-2": 1 }) }, "no request to cart reached cart-3"],
-  [{ affinity: tally({ "cart-1": 1, "cart-2": 1 }) }, "checkout sent one client to cart-1, cart-2"],
-  [{ affinity: tally({ "cart-1": 1 }, { timeout: 2 }) }, "checkout: timeout 2"],
-  [{ refused: "ok" }, "search: ok instead of a refusal"],
-  [{ flow: { before: "dns-1", after: "dns-1", tookMs: 1 } }, "a UDP client stayed with dns-1, which was gone"],
-  [{ rollout: { durationMs: 1, answering: ["cart-1"], followedMs: 1 } }, "after the rollout cart was cart-1"],
-  [{ traffic: { ...FINE.traffic, dns: tally({}) } }, "dns: no request was made"],
-  [{ traffic: { ...FINE.traffic, cart: tally({ "cart-1": 1 }, { reset: 3 }) } }, "cart: reset 3"],
-  [{ held: [HELD, { ...HELD, state: "reset" }] }, "a connection kept open to cart: reset"],
-])("%j is a failure", (change, failure) => {
-  const { failures, summary } = loopbackReport({ ...FINE, ...change });
-  expect(failures).toEqual([failure]);
-  expect(summary).toMatch(/1 thing went wrong\.$/);
+test("what was seen on loopback is counted and judged as in namespaces", () => {
+  const { setup: _setup, restart: _restart, ...seen } = GOOD;
+  const spread = [{ ...GOOD.spread[0]!, expected: ["cart-1", "cart-2"], tally: tallyOf({ "cart-1": 100, "cart-2": 200 }) }];
+  const text = (more: Partial<typeof seen> = {}): string =>
+    reportText(loopbackReport({ ...seen, spread, stageMs: 900, readyMs: 400, followedMs: 300, ...more }), painter(false));
+  expect(text()).toMatch(/cart-1  █{10} +33% of 300/);
+  expect(text()).toContain("Each change was followed within 300 ms; now frontend-v2-1 answer.");
+  expect(text()).toMatch(/✓ 1,500 requests in 9.7 s, 0 failed; 1 connection kept open, 0 broken\.\n$/);
+  expect(text({ refused: [{ family: "IPv4", outcome: "ok" }] })).toMatch(
+    /search, IPv4: ok instead of refused\n\n✗ .* 1 thing went wrong\.\n$/,
+  );
 });

@@ -1,5 +1,5 @@
 import { ProxyError } from "@turnout/core";
-import type { HoldStatus, Outcome, Tally } from "@turnout/lab";
+import type { CommonFindings } from "../findings.ts";
 import { buildLoopbackStage, type LoopbackOptions, type LoopbackStage } from "./stage.ts";
 import { DNS, NEW, OLD, type TownEndpoint } from "./town.ts";
 
@@ -10,19 +10,11 @@ const STEP_MS = 300;
 const FLOW_TIMEOUT_MS = 500;
 
 /** What was seen. Times in ms. */
-export interface LoopbackFindings {
+export interface LoopbackFindings extends CommonFindings {
   readonly stageMs: number;
-  /** From the start of the proxy until it answered. */
   readonly readyMs: number;
-  readonly spread: Tally;
-  readonly affinity: Tally;
-  readonly refused: Outcome;
-  /** A UDP client that keeps its port: who answered, and who once that one was gone. */
-  readonly flow: { readonly before: string; readonly after: string; readonly tookMs: number };
-  readonly rollout: { readonly durationMs: number; readonly answering: readonly string[]; readonly followedMs: number };
-  readonly traffic: Readonly<Record<"cart" | "dns", Tally>>;
-  readonly trafficMs: number;
-  readonly held: readonly HoldStatus[];
+  /** Until requests followed a step of the rollout, the slowest. */
+  readonly followedMs: number;
 }
 
 /**
@@ -63,20 +55,35 @@ async function runActs(stage: LoopbackStage, progress: (text: string) => void): 
   progress("Looking at who answers");
   const spread = await client.burst({ ...addressOf("cart"), count: 300 });
   const affinity = await client.burst({ ...addressOf("checkout"), count: 60 });
-  const { outcome: refused } = await client.attempt(addressOf("search"));
+  const { outcome } = await client.attempt(addressOf("search"));
   progress("Taking the server away from a UDP client");
   const flow = await moveFlow(stage);
   progress("Rolling out new servers");
-  const rollout = await rollOut(stage);
+  const { rollout, followedMs } = await rollOut(stage);
   progress("Counting");
   await stage.pause(STEP_MS);
   const held = await Promise.all(handles.map((handle) => client.release(handle)));
-  const traffic = { cart: await client.stopLoad(cart), dns: await client.stopLoad(dns) };
-  return { spread, affinity, refused, flow, rollout, traffic, trafficMs: stage.nowMs() - startMs, held };
+  const traffic = [
+    { what: "client → cart", tally: await client.stopLoad(cart) },
+    { what: "client → dns", tally: await client.stopLoad(dns) },
+  ];
+  const asked = { from: "client", family: "IPv4" } as const;
+  return {
+    spread: [{ ...asked, service: "cart", expected: OLD.map(({ name }) => name), tally: spread }],
+    affinity: [{ ...asked, tally: affinity }],
+    // The kernel has accepted a client before the proxy can refuse it.
+    refused: [{ family: "IPv4", outcome: outcome === "reset" ? "refused" : outcome }],
+    flows: [flow],
+    rollout,
+    followedMs,
+    traffic,
+    trafficMs: stage.nowMs() - startMs,
+    held,
+  };
 }
 
 /** Let a UDP client that never changes its port lose its server. */
-async function moveFlow({ client, addressOf, setEndpoints, until }: LoopbackStage): Promise<LoopbackFindings["flow"]> {
+async function moveFlow({ client, addressOf, setEndpoints, until }: LoopbackStage): Promise<CommonFindings["flows"][number]> {
   const first = await client.attempt({ ...addressOf("dns"), timeoutMs: FLOW_TIMEOUT_MS });
   const { server: before = "nobody", localPort: fromPort } = first;
   const target = { ...addressOf("dns"), timeoutMs: FLOW_TIMEOUT_MS, ...(fromPort === undefined ? {} : { fromPort }) };
@@ -93,11 +100,11 @@ async function moveFlow({ client, addressOf, setEndpoints, until }: LoopbackStag
     ["dns"],
     DNS.map((replica) => ({ replica })),
   );
-  return { before, after, tookMs };
+  return { family: "IPv4", port: fromPort ?? 0, before: [before], after, tookMs };
 }
 
 /** Replace the servers one by one as a Deployment does: the new one ready, the old one terminating, then gone. */
-async function rollOut(stage: LoopbackStage): Promise<LoopbackFindings["rollout"]> {
+async function rollOut(stage: LoopbackStage): Promise<Pick<LoopbackFindings, "rollout" | "followedMs">> {
   const { client, addressOf, setEndpoints } = stage;
   const startMs = stage.nowMs();
   const followedMs: number[] = [];
@@ -118,5 +125,8 @@ async function rollOut(stage: LoopbackStage): Promise<LoopbackFindings["rollout"
     await stage.pause(STEP_MS);
   }
   const { servers } = await client.burst({ ...addressOf("cart"), count: 100 });
-  return { durationMs: stage.nowMs() - startMs, answering: Object.keys(servers).toSorted(), followedMs: Math.max(...followedMs) };
+  const expected = NEW.map(({ name }) => name).toSorted();
+  const answering = Object.keys(servers).toSorted();
+  const rollout = { service: "cart", replaced: OLD.length, durationMs: stage.nowMs() - startMs, expected, answering };
+  return { rollout, followedMs: Math.max(...followedMs) };
 }
