@@ -177,38 +177,6 @@ describe.each(layoutsOf("ebpf"))("ebpf, %s", { ...NEEDS, timeout: TIMEOUT_MS }, 
     await expectReach(services.plain, atSocket);
   });
 
-  it("what has no endpoint is refused at once, and what has none here is silent", async () => {
-    const services = await site.services.createAll({
-      noOne: { endpoints: [] },
-      internal: { endpoints: ["pod-2-1"], fields: { internalTrafficPolicy: "Local" } },
-      external: { endpoints: ["pod-2-1"], fields: { externalTrafficPolicy: "Local" } },
-    });
-    const refused = [
-      "pod-1-1 clusterIP",
-      "pod-1-1 clusterIP UDP",
-      "pod-1-1 nodePort@node1",
-      "node1 externalIP",
-      "node1 loadBalancerIP UDP",
-      "client1 nodePort@node1",
-    ];
-    const dropped = ["pod-1-1 clusterIP", "pod-1-1 clusterIP UDP", "node1 clusterIP", "node1 clusterIP UDP"];
-    const all = (keys: readonly string[], outcome: string): Record<string, string> => Object.fromEntries(keys.map((key) => [key, outcome]));
-    for (const family of ["IPv4", "IPv6"] as const) {
-      expect(await reachAll(site, services.noOne, family, all(refused, "refused"))).toEqual(all(refused, "refused"));
-      expect(await reachAll(site, services.internal, family, all(dropped, "timeout"))).toEqual(all(dropped, "timeout"));
-      const outside = {
-        "client1 nodePort@node1": "timeout",
-        "client1 externalIP UDP": "timeout",
-        "pod-1-1 nodePort@node1": "pod-2-1 saw pod-1-1",
-      };
-      expect(await reachAll(site, services.external, family, outside)).toEqual(outside);
-    }
-    // A call that is refused at the socket never gets as far as conntrack; one by a packet does.
-    const { address, port } = services.noOne.target("clusterIP", "IPv4");
-    const { outcome } = await site.place("pod-1-1").agent().attempt({ address, port, fromPort: 45_001, transport: "UDP" });
-    expect([outcome, await output("pod-1-1", `conntrack -L -d ${address} 2>/dev/null`)]).toEqual(["refused", ""]);
-  });
-
   it("cleanup leaves nothing pinned or attached, and no table", async () => {
     const service = await site.services.create({ endpoints: TWO });
     const table = {

@@ -23,11 +23,6 @@ export function layoutsOf(name: string, env: Readonly<Record<string, string | un
   return createHash("sha256").update(name).digest().readUInt32BE() % 2 === 0 ? ["one process"] : ["two processes"];
 }
 
-/** Each thing in the layouts that its name gives, as `describe.each` takes it. */
-export function inLayouts<T extends string>(subject: string, things: readonly T[]): readonly (readonly [thing: T, layout: Layout])[] {
-  return things.flatMap((thing) => layoutsOf(`${subject} ${thing}`).map((layout): readonly [T, Layout] => [thing, layout]));
-}
-
 /** The layout of what has no name: what the environment says, or else one process. */
 export function defaultLayout(env: Readonly<Record<string, string | undefined>> = process.env): Layout {
   return env[VARIABLE] === "two" ? "two processes" : "one process";

@@ -78,6 +78,30 @@ describe.each(layoutsOf("the turnout process"))("the turnout process, %s", needs
     expect((await get("node1", "/metrics", 10_249)).body).toContain("kubeproxy_proxy_healthz_total");
   });
 
+  it.each(["IPv4", "IPv6"] as const)("answers at health check node ports over %s for ready endpoints here", async (family) => {
+    const leaving = { on: "pod-1-1", ready: false, serving: true, terminating: true };
+    const fields = { externalTrafficPolicy: "Local", healthCheckNodePort: 31_000, type: "LoadBalancer" } as const;
+    const local = await site.services.create({ endpoints: [leaving, "pod-2-1", "pod-2-2"], fields });
+    const health = (node: string): Promise<GetResult> =>
+      site
+        .place("client1")
+        .agent()
+        .get({ address: site.place(node).address(family), port: 31_000, path: "/" });
+    // Health check node ports follow the sync; nobody waits for them.
+    await expect.poll(async () => (await health("node2")).headers["x-load-balancing-endpoint-weight"]).toBe("2");
+    const serving = await health("node2");
+    expect(serving).toMatchObject({ status: 200, headers: { "content-type": "application/json", "x-content-type-options": "nosniff" } });
+    expect(JSON.parse(serving.body)).toEqual({
+      service: { namespace: "default", name: local.manifest.name },
+      localEndpoints: 2,
+      serviceProxyHealthy: true,
+    });
+    await expect.poll(() => health("node1")).toMatchObject({ status: 503 });
+    await local.change({ externalTrafficPolicy: "Cluster" });
+    await expect.poll(() => health("node2")).toMatchObject({ outcome: "refused" });
+    await local.remove();
+  });
+
   it("ends with 0 on SIGTERM and leaves its rules in force", async () => {
     const proxy = site.proxy("node1");
     expect(await proxy.end("SIGTERM")).toEqual({ code: 0, signal: null });

@@ -1,5 +1,5 @@
 import type { IPFamily } from "@turnout/core";
-import type { Attempt, Tally, TargetRequest, Transport } from "@turnout/lab";
+import type { Attempt, Tally, Transport } from "@turnout/lab";
 import type { TestService, Way } from "./services.ts";
 import type { Site } from "./site.ts";
 import { attemptWithWitness, PATIENCE_MS } from "./witness.ts";
@@ -26,12 +26,8 @@ export interface Try {
  * (for four servers less than 1 in 10^9).
  */
 export async function reach(site: Site, service: TestService, family: IPFamily, wanted: Try): Promise<string> {
-  const target = { ...service.target(wanted.way, family), ...(wanted.port === undefined ? {} : { port: wanted.port }) };
-  return await reachAddress(site, wanted.from, { ...target, transport: wanted.transport ?? "TCP" });
-}
-
-/** As {@link reach}, for any address and port. */
-export async function reachAddress(site: Site, from: string, request: TargetRequest): Promise<string> {
+  const { from, way, transport = "TCP", port } = wanted;
+  const request = { ...service.target(way, family), ...(port === undefined ? {} : { port }), transport };
   const attempt = (): Promise<Attempt> => attemptWithWitness(site, from, { timeoutMs: SILENCE_MS, ...request });
   const first = await attempt();
   const { outcome } = first.outcome === "timeout" ? await attempt() : first;

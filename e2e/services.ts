@@ -38,8 +38,6 @@ export interface TestService {
   setEndpoints(endpoints: ServiceFixture["endpoints"]): Promise<void>;
   /** Change fields of the Service; in force when it resolves. */
   change(fields: Partial<ServiceManifest>): Promise<void>;
-  /** Put another Service in its place, same name; in force when it resolves. */
-  replace(manifest: ServiceManifest): Promise<void>;
   /** Delete Service and slices; in force when it resolves. */
   remove(): Promise<void>;
 }
@@ -115,11 +113,6 @@ async function writeService(
       cluster.families,
     );
   const write = (): Promise<void> => api.apply([serviceManifest(manifest), ...slices()]);
-  const replace = async (next: ServiceManifest): Promise<void> => {
-    manifest = next;
-    await write();
-    await waitForSync();
-  };
   await write();
   return {
     get manifest() {
@@ -131,8 +124,11 @@ async function writeService(
       await api.apply(slices());
       await waitForSync();
     },
-    change: (fields) => replace({ ...manifest, ...fields }),
-    replace,
+    change: async (fields) => {
+      manifest = { ...manifest, ...fields };
+      await write();
+      await waitForSync();
+    },
     remove: async () => {
       const namespace = manifest.namespace ?? "default";
       await api.delete({ kind: "Service", namespace, name: manifest.name });

@@ -18,7 +18,7 @@ export const SKIPS: readonly Skip[] = [
   { match: "Ingress|Gateway", reason: "needs an ingress controller; no part of service proxying", until: "2027-06-30" },
   {
     match: "SCTP",
-    reason: "opens SCTP sockets, and the kernel of the development machine has none; e2e/sctp.test.ts sends SCTP packets",
+    reason: "opens SCTP sockets, and the kernel of the development machine has none; e2e/conformance.test.ts sends SCTP packets",
     until: "2027-03-31",
   },
   { match: "\\[Serial\\]|\\[Disruptive\\]", reason: "restarts machines or programs over SSH, or must run alone", until: "2027-03-31" },

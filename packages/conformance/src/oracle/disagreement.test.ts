@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { FAMILIES, flowsToForget, isEqual } from "@turnout/core";
-import type { ServicePort } from "@turnout/core";
+import { FAMILIES, flowsToForget, hostPort, isEqual, walkPacket } from "@turnout/core";
+import type { ExplainedState, ServicePort } from "@turnout/core";
 import { createRandom } from "@turnout/core/testing";
 import { affinityOf } from "./affinity-of.ts";
 import { flowFate } from "./flow-fate.ts";
@@ -9,8 +9,6 @@ import type { Flow, Packet } from "./packet.ts";
 import { randomFlow, randomPacket } from "./test-support/random-packet.ts";
 import { changedWorld, randomWorld } from "./test-support/random-world.ts";
 import { rowsOfWorld } from "./test-support/rows-of-world.ts";
-import { hitOf, verdictOfRows } from "./test-support/verdict-of-rows.ts";
-import type { RowsWorld } from "./test-support/verdict-of-rows.ts";
 import { verdictOf } from "./verdict-of.ts";
 
 const SEED = Number(process.env["ORACLE_SEED"] ?? 1);
@@ -31,12 +29,13 @@ function comparePackets(seed: number, seen: Map<string, number>): readonly strin
   });
 }
 
-function comparePacket(seed: number, world: OracleWorld, rows: RowsWorld, packet: Packet, seen: Map<string, number>): readonly string[] {
+function comparePacket(seed: number, world: OracleWorld, rows: ExplainedState, packet: Packet, seen: Map<string, number>): readonly string[] {
   const { because, ...oracle } = verdictOf(world, packet);
   for (const rule of [oracle.is, ...because]) seen.set(rule, (seen.get(rule) ?? 0) + 1);
-  const core = verdictOfRows(rows, packet);
+  const { fate, hit } = walkPacket(rows, { ...packet, device: packet.link });
+  const endpoints = fate.is === "forward" ? fate.endpoints : [];
+  const core = { is: fate.is, answers: endpoints.map(({ ip, port, masquerade }) => ({ endpoint: hostPort(ip, port), masquerade })) };
   const wanted = { is: oracle.is, answers: "answers" in oracle ? oracle.answers : [] };
-  const hit = hitOf(rows, packet);
   const coreAffinity = core.is === "forward" ? hit?.row.affinitySeconds : undefined;
   const affinity = affinityOf(world, packet)?.seconds;
   if (isEqual(wanted, core) && affinity === coreAffinity) return [];

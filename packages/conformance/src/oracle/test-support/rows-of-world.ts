@@ -1,11 +1,10 @@
 import { fitRow, HIDING_LABELS } from "@turnout/core";
-import type { IPFamily, ObjectKind } from "@turnout/core";
+import type { ExplainedState, IPFamily, ObjectKind, ServicePort } from "@turnout/core";
 import { createStoreView } from "@turnout/core/testing";
 import type { OracleWorld } from "../oracle-world.ts";
-import type { RowsWorld } from "./verdict-of-rows.ts";
 
 /** What the core makes of a world, in one family. */
-export function rowsOfWorld(world: OracleWorld, family: IPFamily): RowsWorld {
+export function rowsOfWorld(world: OracleWorld, family: IPFamily): ExplainedState & { readonly rows: readonly ServicePort[] } {
   // Hidden objects never leave the source; the store is not asked about them.
   const seen = world.objects.filter((object) => {
     const { labels } = object["metadata"] as { readonly labels?: object };
@@ -23,5 +22,5 @@ export function rowsOfWorld(world: OracleWorld, family: IPFamily): RowsWorld {
   const node = pull()?.node;
   if (node === undefined) throw new Error("the first change set has a node");
   const rows = capabilities[family] === true ? [...view.rows.values()].flatMap((row) => fitRow(row, capabilities).row ?? []) : [];
-  return { rows, node, hostAddresses: world.hostAddresses[family], nodePortAddressesDefault, capabilities, variants };
+  return { rows, node, hostAddresses: world.hostAddresses[family], nodePortAddressesDefault, capabilities, variants, issues: [] };
 }
