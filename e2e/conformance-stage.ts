@@ -66,6 +66,8 @@ export async function createRealStage(dataplane: Dataplane): Promise<RealStage> 
   const site = await createSite({ clients: 2, proxied, flags: flagsFor(STAGE_SETTINGS), isInParts, layout, cgroups });
   try {
     await routeByFirstNode(site.cluster);
+    // The kernel itself forgets flows of UDP after 30 s: none that a scenario has forgotten may go in that way while it is waited for.
+    await site.cluster.node(STAGE_NODE).run("sysctl", ["-qw", "net.netfilter.nf_conntrack_udp_timeout=600"]);
     await site.api.apply(STAGE_OBJECTS);
     return stageOn(site, { flagsFor, servesCgroup, servers: await createStageServers(site) });
   } catch (error) {
