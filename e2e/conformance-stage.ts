@@ -67,7 +67,7 @@ export async function createRealStage(dataplane: Dataplane): Promise<RealStage> 
   try {
     await routeByFirstNode(site.cluster);
     // The kernel itself forgets flows of UDP after 30 s: none that a scenario has forgotten may go in that way while it is waited for.
-    await site.cluster.node(STAGE_NODE).run("sysctl", ["-qw", "net.netfilter.nf_conntrack_udp_timeout=600"]);
+    await site.cluster.node(STAGE_NODE).run("sysctl", ["-qew", "net.netfilter.nf_conntrack_udp_timeout=600"]);
     await site.api.apply(STAGE_OBJECTS);
     return stageOn(site, { flagsFor, servesCgroup, servers: await createStageServers(site) });
   } catch (error) {
