@@ -29,7 +29,13 @@ function comparePackets(seed: number, seen: Map<string, number>): readonly strin
   });
 }
 
-function comparePacket(seed: number, world: OracleWorld, rows: ExplainedState, packet: Packet, seen: Map<string, number>): readonly string[] {
+function comparePacket(
+  seed: number,
+  world: OracleWorld,
+  rows: ExplainedState,
+  packet: Packet,
+  seen: Map<string, number>,
+): readonly string[] {
   const { because, ...oracle } = verdictOf(world, packet);
   for (const rule of [oracle.is, ...because]) seen.set(rule, (seen.get(rule) ?? 0) + 1);
   const { fate, hit } = walkPacket(rows, { ...packet, device: packet.link });
