@@ -3,11 +3,11 @@ import type { Destination, Endpoint, NodeContext, ServicePort } from "@turnout/c
 import { assert, boolean, constantFrom, integer, property, record, tuple, uniqueArray } from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { WinkernelFacts } from "./facts.ts";
-import { ENDPOINT_SETTINGS, LOAD_BALANCER_SETTINGS } from "./hns/documents.ts";
+import { LB_FLAG, PORT_FLAG } from "./hns/flags.ts";
+import { readFrontend } from "./objects.ts";
 import type { WinkernelObject } from "./objects.ts";
 import { winkernelModule } from "./module.ts";
 import { macOf, renderRow } from "./render.ts";
-import { balancerSettings, remoteSettings } from "./settings.ts";
 
 const NODE: NodeContext = {
   name: "node1",
@@ -26,7 +26,6 @@ const FACTS: WinkernelFacts = {
   macs: { "172.18.0.1": "00-15-5d-01-02-03" },
   hasDSR: true,
 };
-const ID = "00000000-0000-4000-8000-000000000001";
 
 const endpoints = uniqueArray(tuple(constantFrom("10.1.1", "10.1.2", "192.0.2"), integer({ min: 1, max: 9 })), {
   selector: (one) => one.join("."),
@@ -101,22 +100,26 @@ function sorted(objects: readonly WinkernelObject[]): readonly WinkernelObject[]
   return objects.toSorted((a, b) => (`${a.kind} ${a.key}` < `${b.kind} ${b.key}` ? -1 : 1));
 }
 
-/** Say what is wrong with an object; what HNS would not be sent throws. */
+/** Say what is wrong with an object. */
 function faultsOf(object: WinkernelObject, keys: readonly string[], isOverlay: boolean): readonly string[] {
   switch (object.kind) {
     case "endpoint":
-      ENDPOINT_SETTINGS(remoteSettings(object, ID), object.key);
       return (object.value.provider !== "") === isOverlay ? [] : [`${object.key}: provider ${object.value.provider}`];
     case "source-vip":
       return [`${object.key}: a row makes none`];
     case "loadbalancer": {
-      const { endpoints: named, sourceVip } = object.value;
-      const ids = named.map(() => ID);
-      LOAD_BALANCER_SETTINGS(balancerSettings(object, ids), object.key);
+      const { endpoints: named, sourceVip, flags, portFlags } = object.value;
+      const { vip } = readFrontend(object.key);
+      const has = (flag: number): boolean => (portFlags & flag) !== 0;
       const missing = named.filter((ip) => !ip.startsWith("@") && !keys.includes(`endpoint ${ip}`));
       return [
         ...missing.map((ip) => `${object.key}: no endpoint ${ip}`),
         ...(isOverlay || sourceVip === "" ? [] : [`${object.key}: a source`]),
+        ...(named.length > 0 && new Set(named).size === named.length ? [] : [`${object.key}: endpoints ${named.join()}`]),
+        ...((flags & LB_FLAG.ipv6) === 0 && (vip === "") === has(PORT_FLAG.localRoutedVip)
+          ? []
+          : [`${object.key}: flags ${flags} ${portFlags}`]),
+        ...(has(PORT_FLAG.useMux) === has(PORT_FLAG.preserveDip) ? [] : [`${object.key}: half of what preserves the destination`]),
       ];
     }
   }

@@ -3,8 +3,7 @@ import type { HnsHost } from "../hns/host.ts";
 import { createFakeHost } from "../testing/fake-host.ts";
 import type { FakeHnsOptions } from "../testing/fake-hns.ts";
 import { firstHour } from "./first-hour.ts";
-import { parseRecording, RecordingHns } from "./recording.ts";
-import { ReplayedHns } from "./replayed-hns.ts";
+import { parseRecording, recordingHns, replayedHns } from "./recording.ts";
 
 const { signal } = new AbortController();
 
@@ -30,7 +29,7 @@ async function record(options: FakeHnsOptions = {}): Promise<readonly string[]> 
   const host = createFakeHost(options);
   const before = [host.own(), host.external()];
   const lines = await found(
-    new RecordingHns(
+    recordingHns(
       host.hns,
       () => 0,
       (call) => void (recorded += `${JSON.stringify(call)}\n`),
@@ -74,15 +73,15 @@ describe("the first hour on a node", () => {
 
   it("plays the same from its recording", async () => {
     const lines = await record();
-    expect(await found(new ReplayedHns(parseRecording(recorded)))).toEqual(lines);
+    expect(await found(replayedHns(parseRecording(recorded)))).toEqual(lines);
   });
 
   it("says where a recording is of something else", async () => {
     await record();
     const calls = parseRecording(recorded);
-    const other = new ReplayedHns(calls.filter(({ call }) => call !== "createEndpoint"));
+    const other = replayedHns(calls.filter(({ call }) => call !== "createEndpoint"));
     await expect(found(other)).rejects.toThrow(/call 5 is createEndpoint .*, and createLoadBalancer .* was recorded/);
-    await expect(found(new ReplayedHns([]))).rejects.toThrow(/call 1 is version , and the recording ends there/);
+    await expect(found(replayedHns([]))).rejects.toThrow(/call 1 is version , and the recording ends there/);
   });
 
   it("says which networks there are where the one it is told isn't", async () => {

@@ -41,14 +41,12 @@ export async function firstHour(hns: HnsHost, options: FirstHourOptions): Promis
 }
 
 class FirstHour {
-  readonly #hns: HnsHost;
   readonly #client: HnsClient;
   readonly #options: FirstHourOptions;
   readonly #balancers: string[] = [];
   readonly #endpoints: string[] = [];
 
   constructor(hns: HnsHost, options: FirstHourOptions) {
-    this.#hns = hns;
     this.#client = new HnsClient(hns);
     this.#options = options;
   }
@@ -107,9 +105,13 @@ class FirstHour {
     let id = NONE;
     await this.#try("a load balancer", async () => (id = await this.#make(settings(VIP))) && "made");
     await this.#try("another one at its address", async () => (await this.#make(settings(VIP))) && "made, too");
-    await this.#try("one without endpoints", () => this.#makeRaw({ ...settings("198.51.100.2"), HostComputeEndpoints: [] }));
-    await this.#try("one that names an endpoint that isn't there", () =>
-      this.#makeRaw({ ...settings("198.51.100.3"), HostComputeEndpoints: [NONE] }),
+    await this.#try(
+      "one without endpoints",
+      async () => (await this.#make({ ...settings("198.51.100.2"), HostComputeEndpoints: [] })) && "made",
+    );
+    await this.#try(
+      "one that names an endpoint that isn't there",
+      async () => (await this.#make({ ...settings("198.51.100.3"), HostComputeEndpoints: [NONE] })) && "made",
     );
     const others = settings(VIP, 8080);
     await this.#try("a change of its port", async () =>
@@ -166,14 +168,6 @@ class FirstHour {
     const { id } = await this.#client.createLoadBalancer(settings, this.#options.signal);
     this.#balancers.push(id);
     return id;
-  }
-
-  /** Past the schema, which would refuse it before HNS does. */
-  async #makeRaw(settings: LoadBalancerSettings): Promise<string> {
-    const text = await this.#hns.createLoadBalancer(JSON.stringify(settings), this.#options.signal);
-    const { ID: id } = JSON.parse(text) as { readonly ID?: string };
-    if (id !== undefined) this.#balancers.push(id);
-    return "made";
   }
 
   async #try(what: string, work: () => Promise<string>): Promise<void> {

@@ -1,15 +1,42 @@
+import { ProxyError } from "@turnout/core/backend";
 import { HnsError } from "../hns/error.ts";
-import type { HnsHost, HnsKind, OwnKind } from "../hns/host.ts";
+import type { HnsHost } from "../hns/host.ts";
+
+/** What HNS is asked by its name, without waiting for its end. */
+export type HnsCall = Exclude<keyof HnsHost, "close">;
+/** What a call answers: of a list one text for each, of a removal nothing. */
+type Answer = string | readonly string[] | undefined;
+
+const CALLS: Readonly<Record<HnsCall, true>> = {
+  version: true,
+  list: true,
+  createEndpoint: true,
+  createLoadBalancer: true,
+  modifyLoadBalancer: true,
+  remove: true,
+};
 
 /** One call of HNS, and what became of it. */
 export interface RecordedCall {
-  readonly call: Exclude<keyof HnsHost, "close">;
+  readonly call: HnsCall;
   /** What it was asked, without the signal. */
   readonly asked: readonly string[];
-  /** What it answered: of a list one text for each. Absent: it failed, or answers nothing. */
-  readonly answer?: string | readonly string[];
+  /** Absent: it failed, or answers nothing. */
+  readonly answer?: Answer;
   readonly failed?: { readonly hresult: number; readonly detail: string };
   readonly ms: number;
+}
+
+/** Make an HNS of which one function answers every call. */
+export function hnsOf(
+  answer: (call: HnsCall, asked: readonly string[], signal: AbortSignal) => Promise<Answer>,
+  close: HnsHost["close"],
+): HnsHost {
+  const calls = (Object.keys(CALLS) as HnsCall[]).map((call) => [
+    call,
+    (...args: readonly unknown[]) => answer(call, args.slice(0, -1) as readonly string[], args.at(-1) as AbortSignal),
+  ]);
+  return { ...(Object.fromEntries(calls) as Omit<HnsHost, "close">), close };
 }
 
 /** Read a recording: a line of JSON for each call. @throws {SyntaxError} for a line that is none. */
@@ -18,59 +45,42 @@ export function parseRecording(text: string): readonly RecordedCall[] {
   return lines.map((line) => JSON.parse(line) as RecordedCall);
 }
 
-/** Hands every call to another HNS, and tells what became of it. */
-export class RecordingHns implements HnsHost {
-  readonly #hns: HnsHost;
-  readonly #nowMs: () => number;
-  readonly #notify: (call: RecordedCall) => void;
-
-  constructor(hns: HnsHost, nowMs: () => number, notify: (call: RecordedCall) => void) {
-    this.#hns = hns;
-    this.#nowMs = nowMs;
-    this.#notify = notify;
-  }
-
-  version(signal: AbortSignal): Promise<string> {
-    return this.#reported("version", [], () => this.#hns.version(signal));
-  }
-
-  list(kind: HnsKind, signal: AbortSignal): Promise<readonly string[]> {
-    return this.#reported("list", [kind], () => this.#hns.list(kind, signal));
-  }
-
-  createEndpoint(networkId: string, settings: string, signal: AbortSignal): Promise<string> {
-    return this.#reported("createEndpoint", [networkId, settings], () => this.#hns.createEndpoint(networkId, settings, signal));
-  }
-
-  createLoadBalancer(settings: string, signal: AbortSignal): Promise<string> {
-    return this.#reported("createLoadBalancer", [settings], () => this.#hns.createLoadBalancer(settings, signal));
-  }
-
-  modifyLoadBalancer(id: string, settings: string, signal: AbortSignal): Promise<string> {
-    return this.#reported("modifyLoadBalancer", [id, settings], () => this.#hns.modifyLoadBalancer(id, settings, signal));
-  }
-
-  remove(kind: OwnKind, id: string, signal: AbortSignal): Promise<void> {
-    return this.#reported("remove", [kind, id], () => this.#hns.remove(kind, id, signal));
-  }
-
-  close(signal: AbortSignal): Promise<void> {
-    return this.#hns.close(signal);
-  }
-
-  async #reported<T>(call: RecordedCall["call"], asked: RecordedCall["asked"], work: () => Promise<T>): Promise<T> {
-    const startMs = this.#nowMs();
-    try {
-      const answer = await work();
-      const given = answer as string | readonly string[] | undefined;
-      this.#notify({ call, asked, ...(given === undefined ? {} : { answer: given }), ms: this.#nowMs() - startMs });
-      return answer;
-    } catch (error) {
-      if (error instanceof HnsError) {
-        const failed = { hresult: error.hresult, detail: error.detail };
-        this.#notify({ call, asked, failed, ms: this.#nowMs() - startMs });
+/** Hand every call to another HNS, and tell what became of it. */
+export function recordingHns(hns: HnsHost, nowMs: () => number, notify: (call: RecordedCall) => void): HnsHost {
+  return hnsOf(
+    async (call, asked, signal) => {
+      const startMs = nowMs();
+      try {
+        const answer = await (hns[call] as (...args: readonly unknown[]) => Promise<Answer>).call(hns, ...asked, signal);
+        notify({ call, asked, ...(answer === undefined ? {} : { answer }), ms: nowMs() - startMs });
+        return answer;
+      } catch (error) {
+        if (error instanceof HnsError)
+          notify({ call, asked, failed: { hresult: error.hresult, detail: error.detail }, ms: nowMs() - startMs });
+        throw error;
       }
-      throw error;
-    }
-  }
+    },
+    (signal) => hns.close(signal),
+  );
+}
+
+/**
+ * Make an HNS that answers as a recorded one did.
+ *
+ * Edges: it knows no other calls than those that were recorded, in their order; the first other one fails, as HNS would have answered it nobody knows.
+ */
+export function replayedHns(calls: readonly RecordedCall[]): HnsHost {
+  let next = 0;
+  return hnsOf(
+    async (call, asked) => {
+      const recorded = calls[next++];
+      if (recorded === undefined || JSON.stringify([recorded.call, recorded.asked]) !== JSON.stringify([call, asked])) {
+        const was = recorded === undefined ? "the recording ends there" : `${recorded.call} ${recorded.asked.join(" ")} was recorded`;
+        throw new ProxyError("not_found", `call ${next} is ${call} ${asked.join(" ")}, and ${was}`, { object: "recording of HNS" });
+      }
+      if (recorded.failed !== undefined) throw new HnsError(recorded.failed.hresult, recorded.failed.detail);
+      return recorded.answer;
+    },
+    () => Promise.resolve(),
+  );
 }

@@ -1,10 +1,9 @@
-import { ENDPOINT_SETTINGS, LOAD_BALANCER_SETTINGS } from "./documents.ts";
 import type { EndpointSettings, LoadBalancerSettings } from "./documents.ts";
 import type { HnsHost } from "./host.ts";
 import { readEndpoint, readLoadBalancer, readNetwork, readVersion } from "./replies.ts";
 import type { HnsEndpoint, HnsLoadBalancer, HnsNetwork, HnsVersion } from "./replies.ts";
 
-/** HNS with its objects typed; whatever is sent and read is checked against its schema. */
+/** HNS with its objects typed; whatever is read is checked against its schema. */
 export class HnsClient {
   readonly #host: HnsHost;
 
@@ -34,8 +33,7 @@ export class HnsClient {
 
   /** @throws {HnsError | ProxyError} */
   async createEndpoint(settings: EndpointSettings, signal: AbortSignal): Promise<HnsEndpoint> {
-    const document = JSON.stringify(ENDPOINT_SETTINGS(settings, "endpoint"));
-    return readEndpoint(await this.#host.createEndpoint(settings.HostComputeNetwork, document, signal));
+    return readEndpoint(await this.#host.createEndpoint(settings.HostComputeNetwork, JSON.stringify(settings), signal));
   }
 
   /** @throws {HnsError | ProxyError} */
@@ -45,14 +43,12 @@ export class HnsClient {
 
   /** @throws {HnsError | ProxyError} */
   async createLoadBalancer(settings: LoadBalancerSettings, signal: AbortSignal): Promise<HnsLoadBalancer> {
-    const document = JSON.stringify(LOAD_BALANCER_SETTINGS(settings, "load balancer"));
-    return readLoadBalancer(await this.#host.createLoadBalancer(document, signal));
+    return readLoadBalancer(await this.#host.createLoadBalancer(JSON.stringify(settings), signal));
   }
 
   /** @throws {HnsError | ProxyError} */
   async modifyLoadBalancer(id: string, settings: LoadBalancerSettings, signal: AbortSignal): Promise<HnsLoadBalancer> {
-    const document = JSON.stringify(LOAD_BALANCER_SETTINGS(settings, "load balancer"));
-    return readLoadBalancer(await this.#host.modifyLoadBalancer(id, document, signal));
+    return readLoadBalancer(await this.#host.modifyLoadBalancer(id, JSON.stringify(settings), signal));
   }
 
   /** @throws {HnsError | ProxyError} */

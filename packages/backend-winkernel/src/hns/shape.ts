@@ -35,20 +35,10 @@ export function integer(min: number, max: number): Shape<number> {
   };
 }
 
-/** One of some values. */
-export function oneOf<T extends string | number>(...values: readonly T[]): Shape<T> {
-  return (value, at) => {
-    const found = values.find((one) => one === value);
-    if (found !== undefined) return found;
-    throw invalid(at, `is ${shown(value)}, not ${values.join(" or ")}`);
-  };
-}
-
 /** Lists of one shape. */
-export function list<T>(shape: Shape<T>, min: number = 0, max: number = Number.POSITIVE_INFINITY): Shape<readonly T[]> {
+export function list<T>(shape: Shape<T>): Shape<readonly T[]> {
   return (value, at) => {
-    if (!Array.isArray(value) || value.length < min || value.length > max)
-      throw invalid(at, `is ${shown(value)}, not a list of ${min} to ${max}`);
+    if (!Array.isArray(value)) throw invalid(at, `is ${shown(value)}, not a list`);
     return value.map((one: unknown, index) => shape(one, `${at}[${index}]`));
   };
 }
@@ -56,17 +46,6 @@ export function list<T>(shape: Shape<T>, min: number = 0, max: number = Number.P
 /** A field that may be left out. */
 export function optional<T>(shape: Shape<T>): OptionalShape<T> {
   return { optional: shape };
-}
-
-/** Objects with these fields and no others: what we send. */
-export function closed<F extends Fields>(fields: F): Shape<Values<F>> {
-  const inner = open(fields);
-  return (value, at) => {
-    const found = inner(value, at);
-    const unknown = Object.keys(value as object).filter((name) => !(name in fields));
-    if (unknown.length > 0) throw invalid(at, `has fields that HNS isn't sent: ${unknown.join(", ")}`);
-    return found;
-  };
 }
 
 /** Objects with these fields; what else they have is left out: what we read. */
@@ -81,16 +60,6 @@ export function open<F extends Fields>(fields: F): Shape<Values<F>> {
       return field === undefined || field === null ? [] : [[name, shape.optional(field, `${at}.${name}`)]];
     });
     return Object.fromEntries(entries) as Values<F>;
-  };
-}
-
-/** A shape with one rule more; `fault` says what is wrong, or undefined. */
-export function such<T>(shape: Shape<T>, fault: (value: T) => string | undefined): Shape<T> {
-  return (value, at) => {
-    const found = shape(value, at);
-    const wrong = fault(found);
-    if (wrong !== undefined) throw invalid(at, wrong);
-    return found;
   };
 }
 

@@ -5,8 +5,7 @@ import { needs } from "@turnout/house/needs";
 import { WineMachine } from "@turnout/house/wine";
 import { firstHour } from "../first-hour/first-hour.ts";
 import type { Finding } from "../first-hour/first-hour.ts";
-import { parseRecording } from "../first-hour/recording.ts";
-import { ReplayedHns } from "../first-hour/replayed-hns.ts";
+import { parseRecording, replayedHns } from "../first-hour/recording.ts";
 import { MISTAKES } from "../test-support/wine/mistakes.ts";
 
 const NETWORK = "0b9f2a1c-6d53-4a0e-9a57-2f5f0c1d7e11";
@@ -116,7 +115,7 @@ describe("the binding to HNS, on Node for Windows under Wine", needs("wine"), ()
     const { stdout, stderr } = await machine.run({ script, args: [NAME, machine.pathOf(file), "5"], env });
     expect(stderr).toBe("");
     const again: string[] = [];
-    const hns = new ReplayedHns(parseRecording(readFileSync(file, "utf8")));
+    const hns = replayedHns(parseRecording(readFileSync(file, "utf8")));
     const notify = ({ what, found }: Finding): void => void again.push(`${what}: ${found}`);
     const { signal } = new AbortController();
     await firstHour(hns, { networkName: NAME, count: 5, signal, nowMs: () => 0, notify });

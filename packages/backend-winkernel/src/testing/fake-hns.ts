@@ -1,6 +1,5 @@
 import { parseCIDR, parseIP, cidrContains } from "@turnout/core/backend";
 import { FaultSwitches } from "@turnout/conformance";
-import { ENDPOINT_SETTINGS, LOAD_BALANCER_SETTINGS } from "../hns/documents.ts";
 import type { EndpointSettings, LoadBalancerSettings } from "../hns/documents.ts";
 import { HnsError } from "../hns/error.ts";
 import { LB_FLAG } from "../hns/flags.ts";
@@ -18,7 +17,6 @@ const HRESULT = {
   alreadyExists: 0x800700b7,
   invalidReference: 0x803b001c,
   invalidIp: 0x803b001e,
-  invalidJson: 0x803b001b,
   hasReferences: 0x803b002c,
   outOfMemory: 0x8007000e,
   rpcUnavailable: 0x800706ba,
@@ -41,7 +39,7 @@ export interface FakeHnsOptions {
  * HNS in memory: JSON in and JSON out, with the constraints that are known of the real one.
  *
  * Shape: only one load balancer has an address (or none), port, protocol and family; what it names has to be there, and what is named stays.
- * It takes exactly what it knows, and answers with names of fields in the case of Microsoft's schema.
+ * It answers with names of fields in the case of Microsoft's schema.
  */
 export class FakeHns implements HnsHost {
   readonly networks: FakeNetwork[] = [];
@@ -181,7 +179,7 @@ export class FakeHns implements HnsHost {
   }
 
   #checkedEndpoint(json: string, networkId: string): EndpointSettings {
-    const settings = parsed(json, (value) => ENDPOINT_SETTINGS(value, "endpoint"));
+    const settings = JSON.parse(json) as EndpointSettings;
     const network = this.networks.find(({ id }) => id === networkId);
     if (network === undefined || settings.HostComputeNetwork !== networkId)
       throw new HnsError(HRESULT.networkNotFound, "The network was not found.");
@@ -197,10 +195,9 @@ export class FakeHns implements HnsHost {
 
   /** @param self the one that is changed */
   #checkedBalancer(json: string, self: string | undefined): LoadBalancerSettings {
-    const { HostComputeEndpoints: none } = JSON.parse(json) as { readonly HostComputeEndpoints?: readonly string[] };
-    if (none?.length === 0)
+    const settings = JSON.parse(json) as LoadBalancerSettings;
+    if (settings.HostComputeEndpoints.length === 0)
       throw new HnsError(HRESULT.invalidReference, "The reference is invalid in the JSON document. A Reference is required");
-    const settings = parsed(json, (value) => LOAD_BALANCER_SETTINGS(value, "load balancer"));
     if (settings.HostComputeEndpoints.some((id) => !this.endpoints.has(id)))
       throw new HnsError(HRESULT.endpointNotFound, "The endpoint was not found.");
     const twin = [...this.balancers.values()].find((one) => one.id !== self && identityOf(one.settings) === identityOf(settings));
@@ -248,12 +245,4 @@ export class FakeHns implements HnsHost {
 /** What only one load balancer can have. */
 export function identityOf({ FrontendVIPs: [vip = "none"] = [], PortMappings: [port], Flags: flags = 0 }: LoadBalancerSettings): string {
   return `${(flags & LB_FLAG.ipv6) === 0 ? "IPv4" : "IPv6"} ${port?.Protocol} ${vip} ${port?.ExternalPort}`;
-}
-
-function parsed<T>(json: string, check: (value: unknown) => T): T {
-  try {
-    return check(JSON.parse(json) as unknown);
-  } catch (error) {
-    throw new HnsError(HRESULT.invalidJson, error instanceof Error ? error.message : String(error));
-  }
 }

@@ -6,9 +6,8 @@
  */
 export { firstHour } from "../first-hour/first-hour.ts";
 export type { Finding, FirstHourOptions } from "../first-hour/first-hour.ts";
-export { parseRecording } from "../first-hour/recording.ts";
+export { parseRecording, replayedHns } from "../first-hour/recording.ts";
 export type { RecordedCall } from "../first-hour/recording.ts";
-export { ReplayedHns } from "../first-hour/replayed-hns.ts";
 export { createFakeHost } from "./fake-host.ts";
 export type { FakeHostOptions, WinkernelFakeHost } from "./fake-host.ts";
 export { FakeHns } from "./fake-hns.ts";
