@@ -1,18 +1,13 @@
 import type { ChildProcess } from "node:child_process";
-import { once } from "node:events";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { connect } from "node:net";
-import type { Socket } from "node:net";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { addressesOf, STAGE_NODE, STAGE_OBJECTS, STAGE_RANGES } from "@turnout/conformance";
 import { FAMILIES } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
 import type { RawObject } from "@turnout/core/testing";
-import { createApiServer, createCluster, DETOUR_TABLE, routeByFirstNode, serviceManifest, sliceManifests } from "@turnout/lab";
-import type { ApiServer, Cluster, Place } from "@turnout/lab";
+import { createLaboratory, DETOUR_TABLE, routeByFirstNode, serviceManifest, sliceManifests } from "@turnout/lab";
+import type { Cluster, Laboratory, Place } from "@turnout/lab";
 import { kubeProxyConfig } from "../kube-proxy/process.ts";
 import { HOST_PROXIES, startKind } from "../proxies.ts";
 import type { HostProxy } from "../proxies.ts";
@@ -21,7 +16,6 @@ import { nodeAddresses, UNUSED_PORT, writesBetween } from "./questions.ts";
 import { HELD_BALANCER, SERVER_PORTS, SERVICE_PORTS, SERVICES, SPARE } from "./world.ts";
 import type { Setup } from "./world.ts";
 
-const API_PORT = 6443;
 const MARKER: Readonly<Record<IPFamily, string>> = { IPv4: "10.96.255.254", IPv6: "fd00:96::fffe" };
 const MARKER_PORT = 7;
 /** For a proxy to follow the API server on a busy machine. */
@@ -29,17 +23,17 @@ const FOLLOW_MS = 60_000;
 /** What leaves the node by its uplink for addresses of Services is for this routing table of the fabric. */
 const ARRIVED = "98";
 
-/** One of the two proxies, in a cluster of its own: the clusters are the same. */
+/** One of the two proxies, in a laboratory of its own: both are the same, and so is what their API servers have. */
 export interface Side {
   readonly name: HostProxy;
   readonly cluster: Cluster;
 }
 
-/** Both proxies on one API server. */
+/** Both proxies. */
 export interface Stage {
   readonly turnout: Side;
   readonly kubeProxy: Side;
-  /** Have the API server hold these objects besides the stage's, and wait until both proxies follow. @throws {Error} naming the one that doesn't. */
+  /** Have both API servers hold these objects besides the stage's, and wait until both proxies follow. @throws {Error} naming the one that doesn't. */
   become(objects: readonly RawObject[]): Promise<void>;
   destroy(): Promise<void>;
 }
@@ -55,88 +49,56 @@ export interface StageOptions {
 
 /** Build a stage. @throws {Error} what building it failed with; nothing is left. */
 export async function createDifferentialStage(options: StageOptions): Promise<Stage> {
-  const directory = await mkdtemp(join(tmpdir(), "turnout-differential-"));
-  const api = await createApiServer();
   const sides: Running[] = [];
   const destroy = async (): Promise<void> => {
-    for (const { cluster } of sides) cluster.destroy();
-    await api.close();
-    await rm(directory, { recursive: true });
+    for (const side of sides) await side.destroy();
   };
   try {
-    // kube-proxy 1.37.2 often misses the zone that its Node has when it starts (it registers for changes behind the first one).
-    for (const object of STAGE_OBJECTS) api.apply(withoutLabels(object));
     for (const name of [options.turnout, options.kubeProxy]) sides.push(await build(name));
-    const [turnout, kubeProxy] = await Promise.all(sides.map((side) => start(side, { ...options, api, directory })));
-    for (const object of STAGE_OBJECTS) api.apply(object);
-    if (turnout === undefined || kubeProxy === undefined) throw new Error("two sides are needed");
-    return { turnout, kubeProxy, become: follower(api, sides), destroy };
+    await Promise.all(sides.map((side) => start(side, options)));
+    const [turnout, kubeProxy] = sides as [Running, Running];
+    return { turnout, kubeProxy, become: follower(sides), destroy };
   } catch (error) {
     await destroy();
     throw error;
   }
 }
 
-function withoutLabels(object: RawObject): RawObject {
-  return { ...object, metadata: { ...(object["metadata"] as RawObject), labels: {} } };
-}
-
-interface Running extends Side {
+interface Running extends Side, Laboratory {
+  readonly cluster: Cluster;
   proxy?: ChildProcess;
 }
 
 async function build(name: HostProxy): Promise<Running> {
-  const cluster = await createCluster({
-    nodes: [
-      { name: STAGE_NODE, zone: "zone-a", pods: 2 },
-      { name: "node2", zone: "zone-b", pods: 2 },
-    ],
-    cgroups: name.includes("ebpf") ? [STAGE_NODE] : [],
+  const nodes = [
+    { name: STAGE_NODE, zone: "zone-a", pods: 2 },
+    { name: "node2", zone: "zone-b", pods: 2 },
+  ];
+  const laboratory = await createLaboratory({ nodes, cgroups: name.includes("ebpf") ? [STAGE_NODE] : [] }, async (cluster) => {
+    await layRoutes(cluster);
+    await startServers(cluster);
   });
-  return { name, cluster };
+  return { ...laboratory, name };
 }
 
-async function start(side: Running, options: StageOptions & { readonly api: ApiServer; readonly directory: string }): Promise<Running> {
-  const { api, program, setup } = options;
-  const { name, cluster } = side;
-  await openGate(cluster.fabric, api);
-  await layRoutes(cluster);
-  await startServers(cluster);
-  const directory = join(options.directory, name.replaceAll(/[^a-z]/g, "-"));
-  await mkdir(directory);
-  const kubeconfig = join(directory, "kubeconfig");
-  await writeFile(kubeconfig, api.kubeconfig({ server: `http://${cluster.fabric.address("IPv4")}:${API_PORT}` }));
+async function start(side: Running, { program, setup: { fields } }: StageOptions): Promise<void> {
+  const { name, cluster, api, kubeconfig, folder } = side;
+  // kube-proxy 1.37.2 often misses the zone that its Node has when it starts (it registers for changes behind the first one).
+  await api.apply(STAGE_OBJECTS.map((object) => ({ ...object, metadata: { ...(object["metadata"] as RawObject), labels: {} } })));
   const kind = HOST_PROXIES[name];
-  const config = join(directory, "config.json");
+  const config = join(folder, "config.json");
   const mode = name.includes("iptables") ? "iptables" : "nftables";
-  await writeFile(config, kubeProxyConfig({ mode, nodeName: STAGE_NODE, kubeconfig, fields: setup.fields }));
+  await writeFile(config, kubeProxyConfig({ mode, nodeName: STAGE_NODE, kubeconfig, fields }));
   const { child } = await startKind(kind.program === "turnout" ? { ...kind, flags: [...kind.flags, "--config", config] } : kind, {
     node: cluster.node(STAGE_NODE),
     kubeconfig,
     clusterCIDR: FAMILIES.map((family) => STAGE_RANGES.pods[family]).join(","),
-    folder: directory,
+    folder,
     kubeProxy: program,
-    fields: setup.fields,
+    fields,
   });
   side.proxy = child;
-  return side;
-}
-
-/** Let the nodes of a cluster reach the one API server, which is outside of all clusters. */
-async function openGate(fabric: Place, api: ApiServer): Promise<void> {
-  const gate = fabric.spawn(
-    process.execPath,
-    [...process.execArgv, fileURLToPath(new URL("gate.ts", import.meta.url)), "0.0.0.0", String(API_PORT)],
-    { stdio: ["ignore", "inherit", "inherit", "ipc"] },
-  );
-  const port = Number(new URL(api.url).port);
-  await once(gate, "message");
-  gate.on("message", (_, client) => {
-    const [one, other] = [client as Socket, connect(port, "127.0.0.1")];
-    one.pipe(other).pipe(one);
-    one.on("error", () => other.destroy()).on("close", () => other.destroy());
-    other.on("error", () => one.destroy()).on("close", () => one.destroy());
-  });
+  await api.apply(STAGE_OBJECTS);
 }
 
 /**
@@ -203,14 +165,11 @@ async function startServers(cluster: Cluster): Promise<void> {
  * Both proxies have everything in force once a Service, which is changed last, answers at a new port: watches deliver in order, and the port and its
  * endpoint come by the two watches that matter.
  */
-function follower(api: ApiServer, sides: readonly Running[]): Stage["become"] {
+function follower(sides: readonly Running[]): Stage["become"] {
   let now: readonly RawObject[] = [];
   let round = 0;
   return async (objects) => {
-    for (const write of writesBetween(now, objects)) {
-      if ("put" in write) api.apply(write.put);
-      else api.delete(write.remove.kind, write.remove.namespace, write.remove.name);
-    }
+    const writes = writesBetween(now, objects);
     now = objects;
     round += 1;
     const port = 10_000 + round;
@@ -220,10 +179,13 @@ function follower(api: ApiServer, sides: readonly Running[]): Stage["become"] {
       clusterIPs: FAMILIES.map((family) => MARKER[family]),
       ports: [{ name: `round-${round}`, port, targetPort: MARKER_PORT }],
     };
-    const server = sides[0]?.cluster.place("pod-1-1");
-    const manifests = [serviceManifest(marker), ...(server === undefined ? [] : sliceManifests(marker, [{ place: server }], FAMILIES))];
-    for (const manifest of manifests) api.apply(manifest);
-    await Promise.all(sides.flatMap((side) => FAMILIES.map((family) => follows(side, family, port))));
+    await Promise.all(
+      sides.map(async (side) => {
+        for (const write of writes) await ("put" in write ? side.api.apply([write.put]) : side.api.delete(write.remove));
+        await side.api.apply([serviceManifest(marker), ...sliceManifests(marker, [{ place: side.cluster.place("pod-1-1") }], FAMILIES)]);
+        await Promise.all(FAMILIES.map((family) => follows(side, family, port)));
+      }),
+    );
   };
 }
 
