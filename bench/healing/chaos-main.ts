@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { createRandom } from "@turnout/core/testing";
 import { oneOf, runCommand, wholeNumber } from "@turnout/house/command-line";
 import { runChaos } from "./chaos.ts";
-import { playInVm } from "@turnout/house/vm";
+import { runAgainInVm } from "@turnout/house/vm";
 import { VICTIMS } from "./hands.ts";
 
 const USAGE = "npm run e2e:chaos -- [--only BACKEND] [--rounds N] [--seed N] [--vm]";
@@ -29,10 +29,7 @@ function asked(args: readonly string[]) {
  * when packets don't flow again, or something of others was touched. With `--vm` it is done to ipvs, in a guest. Needs root, and the command built.
  */
 async function main({ values, rounds, seed }: ReturnType<typeof asked>): Promise<boolean> {
-  if (values.vm) {
-    const args = (["only", "rounds", "seed"] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]));
-    return (await playInVm(new URL("./chaos-main.ts", import.meta.url), args, { variables: ["TURNOUT_HEALING_LOG"] })) === 0;
-  }
+  if (values.vm) return await runAgainInVm({ variables: ["TURNOUT_HEALING_LOG"] });
   process.stdout.write(`seed ${seed}\n`);
   let isWell = true;
   for (const [name, victim] of Object.entries(VICTIMS)) {

@@ -5,7 +5,7 @@ import { oneOf, runCommand, wholeNumber } from "@turnout/house/command-line";
 import { treeTimeMs } from "../cpu-time.ts";
 import { shapeText, parseShape } from "../workload.ts";
 import type { Shape } from "../workload.ts";
-import { playInVm } from "@turnout/house/vm";
+import { runAgainInVm } from "@turnout/house/vm";
 import { VICTIMS } from "./hands.ts";
 import type { Attack, Victim } from "./hands.ts";
 import { createHealingStage } from "./stage.ts";
@@ -55,12 +55,7 @@ function asked(args: readonly string[]) {
  * printed. With `--vm` it is done to ipvs, in a guest. Needs root, and the command built.
  */
 async function main({ values, shapes, idleSeconds }: ReturnType<typeof asked>): Promise<boolean> {
-  if (values.vm) {
-    const args = (["only", "attack", "idle"] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]));
-    const sizes = values.shape.flatMap((shape) => ["--shape", shape]);
-    const variables = ["TURNOUT_HEALING_LOG"];
-    return (await playInVm(new URL("./main.ts", import.meta.url), [...args, ...sizes], { variables })) === 0;
-  }
+  if (values.vm) return await runAgainInVm({ variables: ["TURNOUT_HEALING_LOG"] });
   const victims = Object.entries(VICTIMS).filter(
     ([name, { isInVm }]) => (values.only === undefined || values.only === name) && (isInVm === true) === values["in-vm"],
   );

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { dirname } from "node:path";
 import { parseArgs } from "node:util";
 import { runCommand, wholeNumber } from "@turnout/house/command-line";
-import { playInVm } from "@turnout/house/vm";
+import { runAgainInVm } from "@turnout/house/vm";
 import { TURNOUT } from "../role-process.ts";
 import { VM_PROXIES, HOST_PROXIES, startKind } from "../proxies.ts";
 import type { ProxyKind, RunningProxy } from "../proxies.ts";
@@ -27,14 +27,15 @@ function asked(args: readonly string[]) {
       "in-vm": { type: "boolean", default: false },
     },
   });
-  const proxies = values.vm || values["in-vm"] ? VM_PROXIES : HOST_PROXIES;
+  const isForVm = values.vm || values["in-vm"];
+  const proxies = isForVm ? VM_PROXIES : HOST_PROXIES;
   const moves = movesOf(proxies, process.env["KUBE_PROXY"] !== undefined).filter(({ name }) =>
     values.only.every((text) => name.includes(text)),
   );
   if (moves.length === 0) throw new RangeError(`--only ${values.only.join(" --only ")}: no move has that in its name`);
   const amount = {
     connections: wholeNumber("--connections", values.connections, 1),
-    pauseMs: wholeNumber("--pause-ms", values["pause-ms"] ?? (values.vm ? "100" : "20"), 0),
+    pauseMs: wholeNumber("--pause-ms", values["pause-ms"] ?? (isForVm ? "100" : "20"), 0),
   };
   return { values, moves, amount };
 }
@@ -46,7 +47,10 @@ function asked(args: readonly string[]) {
  * `--connections N`; `--pause-ms N`: between new ones; `--vm`: those with ipvs, in user-mode Linux, with longer pauses, for it has one CPU.
  */
 async function main({ values, moves, amount }: ReturnType<typeof asked>): Promise<boolean> {
-  if (values.vm) return await runThere(values.only, amount);
+  if (values.vm) {
+    const kubeProxy = process.env["KUBE_PROXY"];
+    return await runAgainInVm({ variables: ["KUBE_PROXY", "TURNOUT_MOVING_LOG"], folder: kubeProxy && dirname(kubeProxy) });
+  }
   process.stdout.write("| from → to | long connections kept | new ones failed | UDP datagrams lost |\n|---|---|---|---|\n");
   let areWell = true;
   for (const move of moves) areWell = (await runAndPrint(move, amount, !values["in-vm"])) && areWell;
@@ -149,15 +153,6 @@ async function stop({ child }: RunningProxy): Promise<void> {
   const end = once(child, "exit");
   child.kill("SIGTERM");
   await end;
-}
-
-/** Play the moves that only a guest can. */
-async function runThere(only: readonly string[], { connections, pauseMs }: TrafficOptions): Promise<boolean> {
-  const kubeProxy = process.env["KUBE_PROXY"];
-  const args = [...only.flatMap((text) => ["--only", text]), "--connections", String(connections), "--pause-ms", String(pauseMs)];
-  const variables = ["KUBE_PROXY", "TURNOUT_MOVING_LOG"];
-  const folder = kubeProxy === undefined ? undefined : dirname(kubeProxy);
-  return (await playInVm(new URL("./main.ts", import.meta.url), args, { variables, folder })) === 0;
 }
 
 await runCommand({ name: "e2e:moving", usage: USAGE, read: asked, execute: main });

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { oneOf, runCommand } from "@turnout/house/command-line";
-import { playInVm } from "@turnout/house/vm";
+import { runAgainInVm } from "@turnout/house/vm";
 import { faultsOf, healthyVariants } from "./cases.ts";
 import { runFault, runHealthy, verdictTable } from "./run-fault.ts";
 import type { Verdict } from "./run-fault.ts";
@@ -50,8 +50,5 @@ await runCommand({
   name: "e2e:faults",
   usage: `npm run e2e:faults -- [BACKEND [TEXT]]\n  Break a node, and see whether turnout why names each fault; only those with the text in their name, or of that kind. Needs root.\n  backends: ${RAN.join(", ")} (default nft)`,
   read: asked,
-  execute: async ({ backend, only, isInVm }) =>
-    backend === VM_BACKEND && !isInVm
-      ? (await playInVm(new URL("./main.ts", import.meta.url), [backend, only])) === 0
-      : await runHere(backend, only),
+  execute: async ({ backend, only, isInVm }) => (backend === VM_BACKEND && !isInVm ? await runAgainInVm() : await runHere(backend, only)),
 });

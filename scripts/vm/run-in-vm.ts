@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { IPVS_MODULES } from "./modules.ts";
 import { VmError } from "./vm-error.ts";
 import type { VmErrorCode } from "./vm-error.ts";
 import { bootFiles, hiddenFolders, KEEPER, KERNEL_PATH, kernelArguments, MODULES_PATH } from "./boot.ts";
@@ -193,4 +194,39 @@ function bootFailure(reported: Extract<VmMessages, { kind: "unloaded" | "broken"
 
 function tailOf(text: string): string {
   return text.trim().slice(-CONSOLE_TAIL);
+}
+
+/** A guest is slow, and has one CPU: all moves between proxies take the longest. */
+const AGAIN_TIMEOUT_MS = 3 * 3_600_000;
+/** A process of Node for each place of a cluster. */
+const AGAIN_MEMORY_MIB = 2_048;
+
+/** What a program needs of the host besides. */
+export interface VmNeeds {
+  /** Variables of the environment that it gets, too. */
+  readonly variables?: readonly string[];
+  /** It is seen in the guest, which has a /tmp of its own. */
+  readonly folder?: string | undefined;
+}
+
+/**
+ * Run this program again with its arguments, `--in-vm` instead of `--vm` behind them, in a guest where there is a kernel with IPVS. What it prints is printed here.
+ *
+ * Shape: whether it ended well.
+ * @throws {VmError} as {@link runInVm}.
+ */
+export async function runAgainInVm({ variables = [], folder }: VmNeeds = {}): Promise<boolean> {
+  const [, program = "", ...args] = process.argv;
+  const env = variables.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]] as const]));
+  const { code } = await runInVm({
+    command: nodeCommand(program, [...args.filter((arg) => arg !== "--vm"), "--in-vm"], "built"),
+    modules: IPVS_MODULES,
+    ...(folder === undefined ? {} : { folder }),
+    memoryMiB: AGAIN_MEMORY_MIB,
+    timeoutMs: AGAIN_TIMEOUT_MS,
+    env: Object.fromEntries(env),
+    onStdout: (text) => process.stdout.write(text),
+    onStderr: (text) => process.stderr.write(text),
+  });
+  return code === 0;
 }
