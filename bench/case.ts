@@ -8,8 +8,6 @@ export interface CaseContext {
   readonly runs: number | undefined;
   /** Leave out the sizes that take minutes. */
   readonly isQuick: boolean;
-  /** Where measured processes write CPU profiles. */
-  readonly profileDir: string | undefined;
   /** Tells a person what is going on. */
   readonly progress: (text: string) => void;
 }
@@ -34,13 +32,11 @@ export interface CaseResult {
   readonly data: unknown;
 }
 
-/** What this machine must offer: root with namespaces, or a program on PATH. */
-export type Need = "root" | "nft" | "ip" | "taskset" | "built" | "iptables" | "kube-proxy" | "uml" | "ipvsadm" | "ebpf";
-
 /** One bench. */
 export interface BenchCase {
   readonly name: string;
   readonly about: string;
-  readonly needs: readonly Need[];
+  /** What this machine must offer. */
+  readonly needs: readonly string[];
   run(context: CaseContext): Promise<CaseResult>;
 }

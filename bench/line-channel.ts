@@ -17,19 +17,16 @@ export function parseMessage(line: string): Message | undefined {
 export interface LineReader {
   /** The next line; undefined at the end. */
   next(): Promise<string | undefined>;
-  close(): void;
 }
 
 /** Read a stream line by line; nothing is lost between two calls. */
 export function lineReader(input: Readable): LineReader {
-  const lines = createInterface({ input });
-  const iterator = lines[Symbol.asyncIterator]();
+  const iterator = createInterface({ input })[Symbol.asyncIterator]();
   return {
     next: async (): Promise<string | undefined> => {
       const { done, value } = await iterator.next();
       return done === true ? undefined : value;
     },
-    close: () => lines.close(),
   };
 }
 

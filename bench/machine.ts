@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { availableParallelism, cpus, loadavg, release, totalmem } from "node:os";
 import { fileURLToPath } from "node:url";
-import type { Need } from "./case.ts";
+import { needs } from "@turnout/house/needs";
 
 /** What was measured on. */
 export interface Machine {
@@ -21,7 +21,7 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 export function describeMachine(): Machine {
   return {
     kernel: release(),
-    nft: /\d[\d.]*/.exec(tryProgram("nft", ["--version"]).output)?.[0] ?? "none",
+    nft: /\d[\d.]*/.exec(spawnSync("nft", ["--version"], { encoding: "utf8" }).stdout ?? "")?.[0] ?? "none",
     node: process.version,
     cpus: availableParallelism(),
     cpuModel: cpus()[0]?.model.trim() ?? "unknown",
@@ -30,41 +30,15 @@ export function describeMachine(): Machine {
   };
 }
 
-/** `test`: a command of a shell that ends well where the need is met. */
-type Met = Readonly<Record<"test" | "otherwise", string>>;
-
-const installed = (program: string, packages: string, test = `${program} --version`): Met => ({
-  test,
-  otherwise: `${program} is not installed: apt-get install ${packages}`,
-});
-
-/** `built` builds what has changed. Without IPVS in this kernel ipvsadm can't be run here. */
-const NEEDS: Readonly<Record<Need, Met>> = {
-  root: { test: "unshare --net true", otherwise: "network namespaces can't be made here: run it as root" },
-  nft: installed("nft", "nftables"),
-  ip: installed("ip", "iproute2", "ip -V"),
-  taskset: installed("taskset", "util-linux"),
-  iptables: installed("a variant of iptables", "iptables", "iptables-legacy --version && iptables-nft --version"),
-  "kube-proxy": {
-    test: `"${process.env["KUBE_PROXY"] ?? "kube-proxy"}" --version`,
-    otherwise: "no kube-proxy: say KUBE_PROXY=path of one",
-  },
-  uml: installed("user-mode Linux", "user-mode-linux kmod", "linux.uml --version"),
-  ipvsadm: installed("ipvsadm or ipset", "ipvsadm ipset", "command -v ipvsadm ipset"),
-  ebpf: {
-    test: "test -e packages/backend-ebpf/dist/programs/sockets.bpf.o && grep -q ' - cgroup2 ' /proc/self/mountinfo",
-    otherwise: "the programs of eBPF are not built (npm run build, with clang), or cgroup v2 is not mounted",
-  },
-  built: { test: "sh scripts/build.sh packages/cli", otherwise: "the command can't be built: npm run build says why" },
+/** What a bench needs besides tools: a command of a shell that ends well where it is met, and what to do otherwise. `built` builds what has changed. */
+const OWN: Readonly<Record<string, readonly [test: string, otherwise: string]>> = {
+  "kube-proxy": [`"${process.env["KUBE_PROXY"] ?? "kube-proxy"}" --version`, "no kube-proxy: say KUBE_PROXY=path of one"],
+  built: ["sh scripts/build.sh packages/cli", "the command can't be built: npm run build says why"],
 };
 
-/** Say why a need isn't met here, and what to do; undefined when it is. */
-export function unmetNeed(need: Need): string | undefined {
-  const { test, otherwise } = NEEDS[need];
-  return tryProgram("sh", ["-c", test]).isDone ? undefined : otherwise;
-}
-
-function tryProgram(file: string, args: readonly string[]): { readonly isDone: boolean; readonly output: string } {
-  const { error, status, stdout, stderr } = spawnSync(file, args, { encoding: "utf8", cwd: ROOT });
-  return error === undefined ? { isDone: status === 0, output: `${stdout}${stderr}` } : { isDone: false, output: error.message };
+/** Say why a need isn't met here, and what to do; undefined when it is. Needs are those of tests, `kube-proxy` and `built`. */
+export function unmetNeed(need: string): string | undefined {
+  const [test, otherwise] = OWN[need] ?? [];
+  if (test === undefined) return needs(need).meta.unmetNeeds?.[0];
+  return spawnSync("sh", ["-c", test], { cwd: ROOT }).status === 0 ? undefined : otherwise;
 }

@@ -1,6 +1,5 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { loadavg } from "node:os";
-import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { runCommand } from "@turnout/house/command-line";
 import type { BenchCase } from "./case.ts";
@@ -22,7 +21,6 @@ async function runBenches(options: BenchOptions): Promise<boolean> {
   const measured: Measured[] = [];
   const skipped: { name: string; why: string }[] = [];
   let failures = 0;
-  if (options.profileDir !== undefined) await mkdir(options.profileDir, { recursive: true });
   for (const one of CASES.filter(({ name }) => options.only?.includes(name) ?? true)) {
     const why = one.needs.map(unmetNeed).find((reason) => reason !== undefined);
     if (why !== undefined) {
@@ -50,13 +48,13 @@ async function runBenches(options: BenchOptions): Promise<boolean> {
 async function measure(one: BenchCase, options: BenchOptions, startMs: number): Promise<Measured> {
   const loads: number[] = [];
   const [date, machine] = [new Date().toISOString(), describeMachine()];
-  const { shapes, runs, isQuick, profileDir } = options;
+  const { shapes, runs, isQuick } = options;
   const progress = (text: string): void => {
     loads.push(loadavg()[0] ?? 0);
     const seconds = String(Math.round((performance.now() - startMs) / 1000)).padStart(4);
     process.stderr.write(`${seconds} s  ${one.name}: ${text}\n`);
   };
-  const result = await one.run({ shapes, runs, isQuick, profileDir: profileDir && resolve(profileDir), progress });
+  const result = await one.run({ shapes, runs, isQuick, progress });
   return { name: one.name, date, options: shownOptions(options), machine, loads, result };
 }
 

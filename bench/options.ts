@@ -12,7 +12,6 @@ export interface BenchOptions {
   readonly isQuick: boolean;
   /** Where to write everything measured, as JSON. */
   readonly json: string | undefined;
-  readonly profileDir: string | undefined;
   /** Put the tables into docs/benchmarks.md. */
   readonly isPublishing: boolean;
   /** Only draw the plots of docs/benchmarks.md again, of the tables that it has. */
@@ -29,7 +28,6 @@ export function parseOptions(args: readonly string[], known: readonly string[]):
       runs: { type: "string" },
       quick: { type: "boolean", default: false },
       json: { type: "string" },
-      profile: { type: "string" },
       publish: { type: "boolean", default: false },
       plots: { type: "boolean", default: false },
     },
@@ -45,7 +43,6 @@ export function parseOptions(args: readonly string[], known: readonly string[]):
     runs,
     isQuick: values.quick,
     json: values.json,
-    profileDir: values.profile,
     isPublishing: values.publish,
     isPlotting: values.plots,
   };
@@ -71,7 +68,6 @@ export function helpText(cases: readonly { readonly name: string; readonly about
   --json FILE              everything measured, as JSON
   --publish                put each bench's tables into its place in docs/benchmarks.md, and draw docs/plots
   --plots                  measure nothing: draw docs/plots again, of the tables in docs/benchmarks.md
-  --profile DIR            CPU profiles of what is measured (cold-start, change, store)
 
 Benches:
 ${cases.map(({ name, about }) => `  ${name.padEnd(12)} ${about}`).join("\n")}

@@ -92,7 +92,6 @@ describe("options", () => {
       ],
       runs: 3,
       json: "f",
-      profileDir: undefined,
       isPublishing: true,
       isPlotting: true,
     });

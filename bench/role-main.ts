@@ -12,7 +12,6 @@ try {
 } catch (error) {
   send(process.stdout, { kind: "failed", text: error instanceof Error ? (error.stack ?? error.message) : String(error) });
   process.exitCode = 1;
-} finally {
-  lines.close();
-  process.stdin.destroy();
 }
+// What is still open is of no use any more.
+process.exit();

@@ -16,8 +16,6 @@ export interface RoleOptions {
   readonly place?: Pick<Place, "spawn">;
   /** Pin it to this CPU. */
   readonly cpu?: number;
-  /** Write a CPU profile into this directory. */
-  readonly profileDir?: string | undefined;
 }
 
 /** A role that runs. */
@@ -30,6 +28,8 @@ export interface RoleProcess {
   go(): void;
   /** End it, whatever it does. */
   kill(): void;
+  /** How it ended; after its result it does so by itself. */
+  readonly ended: Promise<string>;
 }
 
 /** The command as it is installed: built, not run from source. */
@@ -55,10 +55,9 @@ export function placedCommand(program: readonly string[], { namespace = "fresh",
 
 /** Start a role in a process of its own. */
 export function openRole(role: string, parameters: unknown, options: RoleOptions = {}): RoleProcess {
-  const { profileDir, place } = options;
-  const profile = profileDir === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profileDir}`];
+  const { place } = options;
   const flags = [...process.execArgv.filter((flag) => !flag.startsWith("--max-")), ...launcherFlags(readFileSync(LAUNCHER, "utf8"))];
-  const node = [process.execPath, ...flags, ...profile, MAIN, role, JSON.stringify(parameters)];
+  const node = [process.execPath, ...flags, MAIN, role, JSON.stringify(parameters)];
   const [file = "", ...args] = placedCommand(node, place === undefined ? options : { ...options, namespace: "same" });
   const start = place?.spawn ?? ((...command: Parameters<Place["spawn"]>): ChildProcess => spawn(command[0], command[1], command[2] ?? {}));
   const child = start(file, args, { stdio: ["pipe", "pipe", "inherit"] }) as ChildProcessByStdio<Writable, Readable, null>;
@@ -84,6 +83,7 @@ export function openRole(role: string, parameters: unknown, options: RoleOptions
     },
     go: () => void child.stdin.write("go\n"),
     kill: () => void child.kill("SIGKILL"),
+    ended,
   };
 }
 
@@ -100,13 +100,15 @@ export async function runRole<T>(
   try {
     for (;;) {
       const message = await running.next();
-      if (message.kind === "result") return message.value as T;
+      if (message.kind === "result") {
+        await running.ended;
+        return message.value as T;
+      }
       await options.onPhase?.(message.name, message.pid);
       running.go();
     }
   } finally {
-    // With a CPU profile the process is still writing it after its result: let it end by itself.
-    if (options.profileDir === undefined) running.kill();
+    running.kill();
   }
 }
 
@@ -129,6 +131,7 @@ export async function runVmRole<T>(role: string, parameters: unknown): Promise<T
 export async function resultOf<T>(role: RoleProcess): Promise<T> {
   const message = await role.next();
   if (message.kind !== "result") throw new Error(`a role should have ended, and reached ${message.name}`);
+  await role.ended;
   return message.value as T;
 }
 

@@ -19,7 +19,6 @@ export interface WatchRun {
   readonly changes: number;
   /** How long to count answers while changes never end, ms; 0: not at all. */
   readonly stormMs: number;
-  readonly profileDir?: string | undefined;
 }
 
 /** What both saw. */
@@ -37,10 +36,10 @@ export interface WatchRunReport {
 
 /** Let a node-state server serve, all watchers connect, and changes happen one after another, each when everybody has the one before. */
 export async function runWatch(run: WatchRun): Promise<WatchRunReport> {
-  const { shape, profileDir, first, changes, stormMs } = run;
+  const { shape, first, changes, stormMs } = run;
   return await inFolder(async (folder) => {
     const socket = join(folder, "node.sock");
-    const server = openRole("stateServer", { socket, shape, changes, stormMs }, { namespace: "same", profileDir });
+    const server = openRole("stateServer", { socket, shape, changes, stormMs }, { namespace: "same" });
     const crowd = new Crowd(socket, run.streamsPerConnection);
     const goAt = async (phase: string): Promise<void> => {
       await server.phase(phase);
@@ -69,7 +68,7 @@ export async function runWatch(run: WatchRun): Promise<WatchRunReport> {
       return { stateServer: await resultOf<StateServerReport>(server), startMs, arrivalsMs, operationsMax, stormPerSecond };
     } finally {
       crowd.close();
-      if (profileDir === undefined) server.kill();
+      server.kill();
     }
   });
 }

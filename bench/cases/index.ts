@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parse } from "yaml";
-import type { BenchCase, CaseContext, CaseResult, Need } from "../case.ts";
+import type { BenchCase, CaseContext, CaseResult } from "../case.ts";
 import { cellsOf, cellText, goalsOf } from "../case-table.ts";
 import type { CaseRow, Cell, GoalSpec } from "../case-table.ts";
 import { kubeProxyVersion } from "../kube-proxy/process.ts";
@@ -24,8 +24,6 @@ interface Measured {
   readonly runs?: BySize;
   /** `--runs` does not change the number of runs. */
   readonly isFixed?: true;
-  /** What is measured writes CPU profiles where they are asked for. */
-  readonly profile?: true;
   /** Sizes above have no place in a quick run. */
   readonly quickUpTo?: number;
 }
@@ -41,7 +39,7 @@ interface Variant extends Measured {
 interface CaseSpec extends Measured {
   readonly name: string;
   readonly about: string;
-  readonly needs: readonly Need[];
+  readonly needs: readonly string[];
   readonly title: string;
   readonly text: string;
   readonly sizes?: readonly string[];
@@ -148,21 +146,19 @@ function atSize(value: BySize, shape: Shape | undefined): number {
 }
 
 async function measureOnce(shape: Shape | undefined, spec: CaseSpec, variant: Variant, context: CaseContext): Promise<unknown> {
-  const { role, measure, profile } = { ...spec, ...variant };
+  const { role, measure } = { ...spec, ...variant };
   const given = Object.entries({ ...spec.parameters, ...variant.parameters }).map(([name, value]) => {
     const isBySize = typeof value === "object" && value !== null && "rest" in value;
     return [name, isBySize ? atSize(value as BySize, shape) : value] as const;
   });
   const asked = spec.runsAre === undefined || context.runs === undefined ? {} : { [spec.runsAre]: context.runs };
   const parameters = { ...(shape === undefined ? {} : { shape }), ...Object.fromEntries(given), ...asked };
-  const profileDir = profile === true ? context.profileDir : undefined;
-  if (measure !== undefined) return await MEASURES[measure]?.(parameters as never, profileDir, context.progress);
+  if (measure !== undefined) return await MEASURES[measure]?.(parameters as never, context.progress);
   if (spec.isInVm === true) return await runVmRole(role ?? "", parameters);
   const { namespace } = spec;
   const options = {
     ...(namespace === undefined ? {} : { namespace }),
     ...(spec.isPinned === true ? { cpu: availableParallelism() - 1 } : {}),
-    profileDir,
   };
   return await runRole(role ?? "", parameters, options);
 }

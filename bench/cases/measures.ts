@@ -40,9 +40,7 @@ const CLIENT = "11.255.0.2";
 const MANY = 1_000;
 
 /** What measures do that are more than one role: from a case's parameters to one result. */
-export const MEASURES: Readonly<
-  Record<string, (parameters: never, profileDir: string | undefined, progress: (text: string) => void) => Promise<unknown>>
-> = {
+export const MEASURES: Readonly<Record<string, (parameters: never, progress: (text: string) => void) => Promise<unknown>>> = {
   start,
   memory,
   ebpf,
@@ -88,11 +86,11 @@ async function memory(parameters: DaemonParameters): Promise<unknown> {
 }
 
 /** On a new node of the laboratory, with two pods; then a restart. */
-async function ebpf(parameters: BackendParameters, profileDir: string | undefined): Promise<unknown> {
+async function ebpf(parameters: BackendParameters): Promise<unknown> {
   const cluster = await createCluster({ nodes: [{ name: "node1", pods: 2 }], cgroups: ["node1"] });
   try {
     const place = cluster.node("node1");
-    const run = await runRole("backend-run", parameters, { place, profileDir });
+    const run = await runRole("backend-run", parameters, { place });
     // What the changes have left away is missing: the second process finds it, and begins with the whole.
     await runRole("backend-restore", parameters, { place });
     return { run, adoption: await runRole("backend-adopt", parameters, { place }) };
@@ -113,7 +111,6 @@ const COUNTING: Readonly<Record<string, { readonly plain?: string; readonly flag
 /** What it takes to count connections, bytes, rejects and drops for each Service: by rules and place of the client. */
 async function counting(
   { shape, rounds }: { readonly shape: Shape; readonly rounds: number },
-  _profileDir: string | undefined,
   progress: (text: string) => void,
 ): Promise<unknown> {
   const rules = Object.entries(COUNTING).map(([name, { flags }]) => ({ name, proxy: turnout(...flags) }));
@@ -233,11 +230,11 @@ async function kpng({ shape, watchers: count }: { readonly shape: Shape; readonl
 type RelayCaseParameters = Pick<WatchRun, "watchers" | "first" | "shape">;
 
 /** What one more node costs a relay. */
-async function relay({ shape, watchers: nodes, first }: RelayCaseParameters, profileDir: string | undefined): Promise<unknown> {
+async function relay({ shape, watchers: nodes, first }: RelayCaseParameters): Promise<unknown> {
   return await inFolder(async (folder) => {
     const [behind, socket] = [join(folder, "server.sock"), join(folder, "relay.sock")];
     const server = openRole("stateServer", { socket: behind, shape, changes: 0, stormMs: 0 }, { namespace: "same" });
-    const relayed = openRole("relay", { behind, socket }, { namespace: "same", profileDir });
+    const relayed = openRole("relay", { behind, socket }, { namespace: "same" });
     await Promise.all([server.phase("serving"), relayed.phase("serving")]);
     const crowd = new Crowd(socket, nodes);
     try {
@@ -252,13 +249,13 @@ async function relay({ shape, watchers: nodes, first }: RelayCaseParameters, pro
     } finally {
       crowd.close();
       server.kill();
-      if (profileDir === undefined) relayed.kill();
+      relayed.kill();
     }
   });
 }
 
-async function watchers(run: WatchRun, profileDir: string | undefined): Promise<unknown> {
-  const { stateServer, arrivalsMs, ...seen } = await runWatch({ ...run, profileDir });
+async function watchers(run: WatchRun): Promise<unknown> {
+  const { stateServer, arrivalsMs, ...seen } = await runWatch(run);
   const { shared, all, changedMs, ...server } = stateServer;
   const each = (of: "heapBytes" | "residentBytes"): number => (all[of] - shared[of]) / run.watchers / KIB;
   const memoryEach =

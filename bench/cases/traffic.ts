@@ -39,7 +39,7 @@ export const traffic: BenchCase = {
   name: "traffic",
   about:
     "connects and packets a second and their CPU time from a pod, the node and outside, over TCP, UDP and IPv6, with affinity and source ranges: eBPF, nft, iptables, no proxy, and the real kube-proxy (KUBE_PROXY=path)",
-  needs: ["root", "ip", "nft", "iptables", "ebpf", "built"],
+  needs: ["root", "ip", "nft", "iptables-legacy", "bpf", "cgroup2", "built"],
   async run(context): Promise<CaseResult> {
     const rounds = context.runs ?? ROUNDS;
     const length: TrafficLength = { rounds, lengthMs: LENGTH_MS, connects: CONNECTS, measures: MEASURES, asked: TARGET_NAMES };
