@@ -1,18 +1,6 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { needs } from "@turnout/house/needs";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { scriptInNamespace } from "./test-support/namespace.ts";
-
-let directory: string;
-
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "turnout-health-port-"));
-  await writeFile(join(directory, "web.yaml"), WEB);
-});
-
-afterEach(() => rm(directory, { recursive: true }));
 
 describe("R-51 a health check node port on a real host", needs("root", "netns", "nft", "ip"), () => {
   test.each([
@@ -20,7 +8,7 @@ describe("R-51 a health check node port on a real host", needs("root", "netns", 
     ["iptables --backend-option variant=nft", "all"],
   ])("%s, node ports on %s: load balancers may send probes to the load-balancer IP once the host has it", async (backend, chosen) => {
     const outcome = await scriptInNamespace(
-      directory,
+      { "web.yaml": WEB },
       `cat >ask.cjs <<'END'
 const [, , ip, wanted] = process.argv;
 const ask = () => fetch("http://" + ip + ":31234/healthz").then(({ status }) => String(status), () => "closed");

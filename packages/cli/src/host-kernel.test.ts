@@ -1,8 +1,5 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { needs } from "@turnout/house/needs";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { scriptInNamespace } from "./test-support/namespace.ts";
 import { CART } from "./test-support/toy-environment.ts";
 
@@ -26,21 +23,11 @@ const LEAK = `
     client.on("end", () => tell(100)).resume();
   });`;
 
-let directory: string;
-
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "turnout-host-"));
-  await writeFile(join(directory, "cart.yaml"), CART);
-  await writeFile(join(directory, "leak.cjs"), LEAK);
-});
-
-afterEach(() => rm(directory, { recursive: true }));
-
 describe("the host of a running proxy", needs("root", "netns", "nft", "ip", "conntrack", "setpriv"), () => {
   test("should set TCP CLOSE_WAIT timeout, the size of conntrack and the oom score, and needs only its capabilities from then on", async () => {
     // The size of conntrack is that of all namespaces: ordinary files lie over the kernel's.
     const outcome = await scriptInNamespace(
-      directory,
+      { "cart.yaml": CART, "leak.cjs": LEAK },
       `set -e
       for file in ${NETFILTER}_max ${HASH_SIZE}; do echo 4096 >$(basename $file); mount --bind $(basename $file) $file; done
       $T run --source file:cart.yaml --node-name node1 --backend nft --conntrack-min 400000 --conntrack-udp-timeout 77s --oom-score-adj 17 \\
@@ -64,7 +51,7 @@ describe("the host of a running proxy", needs("root", "netns", "nft", "ip", "con
 
   test("--init-only sets kernel parameters and writes no rule; where /proc/sys is read-only it fails, and a proxy goes on without", async () => {
     const outcome = await scriptInNamespace(
-      directory,
+      { "cart.yaml": CART, "leak.cjs": LEAK },
       `set -e
       init() { $T run --init-only --conntrack-max-per-core 0 "$@"; }
       init --backend iptables --backend-option variant=nft

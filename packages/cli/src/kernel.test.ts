@@ -1,23 +1,11 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { needs } from "@turnout/house/needs";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { scriptInNamespace, type ScriptOutcome } from "./test-support/namespace.ts";
 import { CART } from "./test-support/toy-environment.ts";
 
-let directory: string;
-
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "turnout-kernel-"));
-  await writeFile(join(directory, "cart.yaml"), CART);
-});
-
-afterEach(() => rm(directory, { recursive: true }));
-
 /** `$T` is turnout from its sources, and `$F` its flags for the Services of the test. */
-function inNamespace(script: string): Promise<ScriptOutcome> {
-  return scriptInNamespace(directory, `F='--source file:${directory}/cart.yaml --node-name node1'\n${script}`);
+function inNamespace(script: string, files: Readonly<Record<string, string>> = {}): Promise<ScriptOutcome> {
+  return scriptInNamespace({ "cart.yaml": CART, ...files }, `F='--source file:cart.yaml --node-name node1'\n${script}`);
 }
 
 describe("the command on a real kernel", needs("root", "netns", "nft", "ip", "iptables"), () => {
@@ -52,8 +40,9 @@ describe("the command on a real kernel", needs("root", "netns", "nft", "ip", "ip
     const pool = (size: number): string =>
       Array.from({ length: size }, (_, n) => `- {addresses: [10.1.3.${n + 1}], nodeName: node2, conditions: {ready: true}}`).join("\n");
     const sizes = [20, 40, 1];
-    for (const size of sizes) await writeFile(join(directory, `cart-${size}.yaml`), `${CART.trimEnd()}\n${pool(size)}\n`);
-    const outcome = await inNamespace(`set -e
+    const files = Object.fromEntries(sizes.map((size) => [`cart-${size}.yaml`, `${CART.trimEnd()}\n${pool(size)}\n`]));
+    const outcome = await inNamespace(
+      `set -e
       names() { nft list table ip turnout | grep -E '^[[:space:]]*chain ' | sort; }
       for size in ${sizes.join(" ")}; do
         cp cart-$size.yaml cart.yaml
@@ -64,7 +53,9 @@ describe("the command on a real kernel", needs("root", "netns", "nft", "ip", "ip
       nft delete table ip turnout
       $T run $F --once
       names | diff often-1 - && echo same
-      cat often-* | grep -o 'pick-[-a-z0-9]*' | sort -u`);
+      cat often-* | grep -o 'pick-[-a-z0-9]*' | sort -u`,
+      files,
+    );
     expect(outcome).toMatchObject({ code: 0, out: expect.stringMatching(/^same\n/) as unknown });
     // The pools were in force, each in its turn.
     expect(outcome.out.split("\n").filter((line) => line.startsWith("pick-tcp"))).toHaveLength(sizes.length);

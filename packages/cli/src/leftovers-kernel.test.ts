@@ -1,9 +1,6 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { needs } from "@turnout/house/needs";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { scriptInNamespace, type ScriptOutcome } from "./test-support/namespace.ts";
 import { CART } from "./test-support/toy-environment.ts";
 
@@ -22,29 +19,19 @@ const REMOVED = "the rules of a former proxy were removed";
 const OTHER = "another service proxy runs on this node";
 const HIDDEN = "rules of a former proxy may still be in force";
 
-let directory: string;
-
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "turnout-leftovers-"));
-  await writeFile(join(directory, "cart.yaml"), CART);
-  await writeFile(join(directory, "ask.mjs"), ASK);
-});
-
-afterEach(() => rm(directory, { recursive: true }));
-
 /**
  * `$F` are the flags for the Services of the test, `write VARIANT` does what a kube-proxy does, `live VARIANT` counts its jumps, and `wait_for TEXT`
  * waits for the log (or another file) of the process `$P`.
  */
 function execute(script: string): Promise<ScriptOutcome> {
   const preamble = `set -e
-    F='--source file:${directory}/cart.yaml --node-name node1 --logging-format json'
+    F='--source file:cart.yaml --node-name node1 --logging-format json'
     write() { grep -v nfacct ${CHAINS} | iptables-$1-restore --noflush; }
     live() { iptables-$1-save 2>/dev/null | grep -c -- '-j KUBE-SERVICES' || true; }
     # No longer than a minute: whoever waits for ever is killed from outside, and what it started stays.
     wait_for() { for _ in $(seq 600); do if grep -q "$1" \${2:-log}; then return 0; fi; kill -0 $P; sleep 0.1; done; exit 1; }
     end() { trap - EXIT; kill $P; wait $P || true; }`;
-  return scriptInNamespace(directory, `${preamble}\n${script}`);
+  return scriptInNamespace({ "cart.yaml": CART, "ask.mjs": ASK }, `${preamble}\n${script}`);
 }
 
 /** The lines of a log with this text. */

@@ -1,18 +1,6 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { needs } from "@turnout/house/needs";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { scriptInNamespace } from "./test-support/namespace.ts";
-
-let directory: string;
-
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "turnout-loopback-"));
-  await Promise.all([writeFile(join(directory, "web.yaml"), SERVICES), writeFile(join(directory, "play.cjs"), PROGRAM)]);
-});
-
-afterEach(() => rm(directory, { recursive: true }));
 
 const RUN = (backend: string, addresses: string): string =>
   `$T run --source file:web.yaml --node-name node1 --backend ${backend} --nodeport-addresses ${addresses} --healthz-bind-address "" 2>log & P=$!`;
@@ -27,7 +15,7 @@ const BACKENDS = ["nft", "iptables --backend-option variant=nft", "userspace --b
 describe("R-38 node ports on loopback, of a real host", needs("root", "netns", "nft", "ip"), () => {
   test("turnout why sees that the process connects to an endpoint elsewhere from an address of the node", async () => {
     const { out } = await scriptInNamespace(
-      directory,
+      { "web.yaml": SERVICES, "play.cjs": PROGRAM },
       `${HOST}
       ip link add eth9 type veth peer eth10; ip address add 10.1.3.1/24 dev eth9; ip link set eth9 up; ip link set eth10 up
       ip neighbour add 10.1.3.7 lladdr 02:00:00:00:00:07 dev eth9
@@ -41,7 +29,7 @@ describe("R-38 node ports on loopback, of a real host", needs("root", "netns", "
 
   test("nft: TCP is answered on 127.0.0.1 and ::1, affine clients keep their endpoint, Local is obeyed, UDP is refused and counted", async () => {
     const { out } = await scriptInNamespace(
-      directory,
+      { "web.yaml": SERVICES, "play.cjs": PROGRAM },
       `${HOST}
       ${RUN("nft", "primary,localhost")}
       $N play.cjs until 127.0.0.1 30080
@@ -81,7 +69,7 @@ describe("R-38 node ports on loopback, of a real host", needs("root", "netns", "
 
   test.each(BACKENDS)("%s: what answers on loopback", async (backend) => {
     const { out } = await scriptInNamespace(
-      directory,
+      { "web.yaml": SERVICES, "play.cjs": PROGRAM },
       `${HOST}
       ${RUN(backend, "localhost")}
       $N play.cjs until 127.0.0.1 30080
@@ -99,7 +87,7 @@ describe("R-38 node ports on loopback, of a real host", needs("root", "netns", "
     needs("bpf", "cgroup2"),
     async () => {
       const { out } = await scriptInNamespace(
-        directory,
+        { "web.yaml": SERVICES, "play.cjs": PROGRAM },
         `mount -t bpf bpf /sys/fs/bpf
       C="$(sed -n 's/^.* \\(\\/[^ ]*\\) .* - cgroup2 .*/\\1/p' /proc/self/mountinfo | head -1)$(sed -n 's/^0:://p' /proc/self/cgroup)/turnout-loopback-$$"
       mkdir "$C"
@@ -125,7 +113,7 @@ describe("R-38 node ports on loopback, of a real host", needs("root", "netns", "
 
   test("a port that another program has is logged, and answered once it is free", async () => {
     const { out } = await scriptInNamespace(
-      directory,
+      { "web.yaml": SERVICES, "play.cjs": PROGRAM },
       `${HOST}
       $N play.cjs hold 127.0.0.1 30080 & H=$!
       $N play.cjs until 127.0.0.1 30080

@@ -1,11 +1,13 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { needs } from "@turnout/house/needs";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { scriptInNamespace } from "./test-support/namespace.ts";
 
-const HEAD = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
+const CONFIG = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: ""
+clusterCIDR: 10.244.0.0/16
+iptables: {masqueradeAll: true, masqueradeBit: 17}
+`;
 const OBJECTS = `apiVersion: v1
 kind: Node
 metadata: {name: node-a}
@@ -41,19 +43,6 @@ ip netns exec "$P" $N -e 'require("node:net").createServer((s) => s.end("pod")).
 ask() { ip netns exec "$C" $N -e 'const s = require("node:net").connect(30080, process.argv[1]); s.setTimeout(2000, () => s.destroy()); s.on("error", () => {}); s.on("data", (d) => process.stdout.write(process.argv[1] + " " + d + "\\n"))' $1; }
 `;
 
-let directory: string;
-
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), "turnout-mode-"));
-  await writeFile(join(directory, "objects.yaml"), OBJECTS);
-  await writeFile(
-    join(directory, "config.yaml"),
-    `${HEAD}mode: ""\nclusterCIDR: 10.244.0.0/16\niptables: {masqueradeAll: true, masqueradeBit: 17}\n`,
-  );
-});
-
-afterAll(() => rm(directory, { recursive: true }));
-
 describe('mode "" on an empty host', { ...needs("root", "netns", "ip", "nft>=1.0.1"), timeout: 120_000 }, () => {
   test.each<readonly [name: string, flags: string, answered: readonly string[]]>([
     ["nft, which nothing names, is as iptables", "", ["192.0.2.10 pod", "192.0.2.100 pod"]],
@@ -61,7 +50,7 @@ describe('mode "" on an empty host', { ...needs("root", "netns", "ip", "nft>=1.0
   ])("node ports and masquerade: %s", async (_name, flags, answered) => {
     const names = `C=turnout-c-${process.pid} P=turnout-p-${process.pid}`;
     const { out, err } = await scriptInNamespace(
-      directory,
+      { "objects.yaml": OBJECTS, "config.yaml": CONFIG },
       `${names}; ${STAGE}
       $T run --source file:objects.yaml --node-name node-a --once --config config.yaml ${flags}
       ip address add 192.0.2.100/32 dev eth0

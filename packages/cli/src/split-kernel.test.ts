@@ -1,37 +1,18 @@
-import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { needs } from "@turnout/house/needs";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { FROM_SOURCES, scriptInNamespace, type ScriptOutcome } from "./test-support/namespace.ts";
 import { CART } from "./test-support/toy-environment.ts";
 
-const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
 const NFT_MAIN = fileURLToPath(new URL("../../backend-nft/src/main.ts", import.meta.url));
 
-let directory: string;
-
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "turnout-split-"));
-  await writeFile(join(directory, "cart.yaml"), CART);
-});
-
-afterEach(() => rm(directory, { recursive: true }));
-
-/** Run a shell script in a fresh network and pid namespace, with which everything it started ends. */
-function inNamespace(script: string): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
-  const node = `${process.execPath} --conditions=@turnout/source --disable-warning=ExperimentalWarning`;
-  const text = `ip link set lo up; ip address add 172.18.0.1/24 dev lo
-    S='${node} ${MAIN} serve --source file:${directory}/cart.yaml --listen unix://${directory}/node.sock'
-    N='${node} ${NFT_MAIN} --api unix://${directory}/node.sock --node-name node1'
+/** Run a shell script in a pid namespace of its own too, with which everything it started ends. */
+function inNamespace(script: string): Promise<ScriptOutcome> {
+  const text = `S="$T serve --source file:cart.yaml --listen unix://$PWD/node.sock"
+    N="${FROM_SOURCES} ${NFT_MAIN} --api unix://$PWD/node.sock --node-name node1"
     until_so() { for i in $(seq 1 400); do if eval "$1" >/dev/null 2>&1; then return 0; fi; sleep 0.05; done; echo "never: $1"; exit 1; }
     ${script}`;
-  return new Promise((resolve) => {
-    execFile("unshare", ["-n", "-p", "-f", "--kill-child", "sh", "-c", text], { timeout: 60_000, cwd: directory }, (error, out, err) => {
-      resolve({ code: typeof error?.code === "number" ? error.code : error === null ? 0 : -1, out, err });
-    });
-  });
+  return scriptInNamespace({ "cart.yaml": CART }, text, ["-p", "-f", "--kill-child"]);
 }
 
 describe("a node-state server and turnout-nft as two processes on a real kernel", needs("root", "netns", "nft", "ip"), () => {

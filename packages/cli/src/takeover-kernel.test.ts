@@ -1,13 +1,9 @@
-import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { needs } from "@turnout/house/needs";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { scriptInNamespace } from "./test-support/namespace.ts";
 import { CART } from "./test-support/toy-environment.ts";
 
-const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
 /** What the real kube-proxy wrote (bench/kube-proxy/record.ts). */
 const TABLES = fileURLToPath(new URL("../../backend-nft/test/kube-proxy/few.nft", import.meta.url));
 const CHAINS = fileURLToPath(new URL("../../backend-iptables/test/kube-proxy/masquerade-all.IPv4.save", import.meta.url));
@@ -40,16 +36,6 @@ const WITHOUT_NFT_CHOSEN = {
   because: expect.stringMatching(/^this host can run it, and not the first: .*nft is not installed/) as unknown,
 };
 
-let directory: string;
-
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), "turnout-takeover-"));
-  await writeFile(join(directory, "cart.yaml"), CART);
-  await writeFile(join(directory, "kubelet.save"), KUBELET);
-});
-
-afterAll(() => rm(directory, { recursive: true }));
-
 /** What a host gets before the proxy starts, what the proxy says that it chose and why, and the start of what is in force then. */
 interface Case {
   readonly before: string;
@@ -58,17 +44,13 @@ interface Case {
 }
 
 /** Play a case in a fresh network namespace; the log line of the choice. */
-function choiceOn({ before, flags = "" }: Case): Promise<unknown> {
-  const turnout = `${process.execPath} --conditions=@turnout/source --disable-warning=ExperimentalWarning ${MAIN}`;
-  const script = `set -e; ip link set lo up; ${before}
-    ${turnout} run --source file:${directory}/cart.yaml --node-name node1 --once --logging-format json ${flags}`;
-  return new Promise((resolve, reject) => {
-    execFile("unshare", ["-n", "sh", "-c", script], { timeout: 120_000, cwd: directory }, (error, _out, said) => {
-      if (error !== null) return reject(new Error(said, { cause: error }));
-      const lines = said.split("\n").filter((line) => line.startsWith("{"));
-      resolve(lines.map((line) => JSON.parse(line) as { readonly msg: string }).find(({ msg }) => msg === "backend chosen"));
-    });
-  });
+async function choiceOn({ before, flags = "" }: Case): Promise<unknown> {
+  const script = `set -e; ${before}
+    $T run --source file:cart.yaml --node-name node1 --once --logging-format json ${flags}`;
+  const { code, err } = await scriptInNamespace({ "cart.yaml": CART, "kubelet.save": KUBELET }, script);
+  if (code !== 0) throw new Error(err);
+  const lines = err.split("\n").filter((line) => line.startsWith("{"));
+  return lines.map((line) => JSON.parse(line) as { readonly msg: string }).find(({ msg }) => msg === "backend chosen");
 }
 
 describe(

@@ -1,19 +1,7 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { needs } from "@turnout/house/needs";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { scriptInNamespace } from "./test-support/namespace.ts";
 import { CART } from "./test-support/toy-environment.ts";
-
-let directory: string;
-
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), "turnout-why-"));
-  await writeFile(join(directory, "cart.yaml"), CART);
-});
-
-afterAll(() => rm(directory, { recursive: true }));
 
 /** Settings of the host stay as they are. */
 const RUN =
@@ -37,7 +25,7 @@ describe("a proxy that somebody stopped", { ...needs("root", "netns", "nft>=1.0.
         .map(([name, words]) => `echo "== ${name} $P"; $T ${words} 2>&1`)
         .join("\n")}
       kill -KILL $P`;
-    const { out } = await scriptInNamespace(directory, script);
+    const { out } = await scriptInNamespace({ "cart.yaml": CART }, script);
     for (const [, name = "", text = ""] of out.matchAll(/^== (\w+ \d+)\n([^]*?)(?=^== |$(?![^]))/gm)) {
       const [what = "", pid = ""] = name.split(" ");
       reported[what] = text.replaceAll(pid, "PID");
@@ -67,7 +55,7 @@ describe("a proxy that somebody stopped", { ...needs("root", "netns", "nft>=1.0.
 describe("turnout why that reads everything itself", needs("root", "netns", "nft>=1.0.1", "ip"), () => {
   it("says of what a proxy has in its own process only what this host shows: it lacks the address", async () => {
     const script = "$T why 10.1.1.9 10.96.0.10:80 --source file:cart.yaml --backend userspace --node-name node1";
-    const { out } = await scriptInNamespace(directory, script);
+    const { out } = await scriptInNamespace({ "cart.yaml": CART }, script);
     expect(out).toContain("not looked at: what answers for the Service: it is in the proxy's process");
     expect(out).toMatch(/^culprit: 10\.96\.0\.10 is no address of this host/m);
     expect(out).not.toContain("forwarding_off");
@@ -75,7 +63,7 @@ describe("turnout why that reads everything itself", needs("root", "netns", "nft
 
   it("refuses a node name that no Node has, and blames nothing", async () => {
     const script = "$T why 10.1.1.9 10.96.0.10:80 --source file:cart.yaml --backend nft --hostname-override vm";
-    expect(await scriptInNamespace(directory, script)).toEqual({
+    expect(await scriptInNamespace({ "cart.yaml": CART }, script)).toEqual({
       code: 1,
       out: "",
       err: "turnout: [not_found] the source has no Node vm (it has: node1): write one of these with --node-name\n",
@@ -88,7 +76,7 @@ describe("the why of the page", needs("root", "netns", "nft>=1.0.1", "ip", "ipta
     const ask = (query: string): string =>
       `$N -e 'fetch("http://127.0.0.1:10249/turnout/why?protocol=TCP&output=text&${query}").then((r) => r.text()).then(console.log)'`;
     const { out } = await scriptInNamespace(
-      directory,
+      { "cart.yaml": CART },
       `ip link add pods type veth peer name inside; ip link set pods up; ip link set inside up; ip address add 10.1.0.1/16 dev pods; sysctl -qw net.ipv4.ip_forward=1
       iptables-legacy -A FORWARD -p tcp --dport 8080 -j DROP
       $T run ${FLAGS} --web-page ${RUN} & P=$!

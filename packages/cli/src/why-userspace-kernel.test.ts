@@ -1,8 +1,5 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { needs } from "@turnout/house/needs";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { scriptInNamespace } from "./test-support/namespace.ts";
 
 /** A Service whose one endpoint is a pod that is its client, too. */
@@ -58,12 +55,9 @@ describe(
   "userspace, whose process answers",
   { ...needs("root", "netns", "nft>=1.0.1", "iptables-nft", "ip", "nsenter"), timeout: 120_000 },
   () => {
-    let directory: string;
     let reported: ReadonlyMap<string, Reported>;
 
     beforeAll(async () => {
-      directory = await mkdtemp(join(tmpdir(), "turnout-why-"));
-      await writeFile(join(directory, "shop.yaml"), SHOP);
       const asked = Object.entries(CASES).map(
         ([name, [inject, fix, target]]) => `${inject}
         echo "== ${name} curl"; $IN curl -s -m 2 http://${target}/; echo
@@ -77,7 +71,7 @@ describe(
       until $IN curl -s -m 1 http://10.96.0.10/ >/dev/null; do sleep 0.2; done
       ${asked.join("\n")}
       kill $P $SERVER $POD; wait`;
-      const { out } = await scriptInNamespace(directory, script);
+      const { out } = await scriptInNamespace({ "shop.yaml": SHOP }, script);
       const parts = [...out.matchAll(/^== (\w+) (\w+)\n([^]*?)(?=^== |$(?![^]))/gm)];
       reported = new Map(
         Object.keys(CASES).map((name) => [
@@ -86,8 +80,6 @@ describe(
         ]),
       );
     }, 120_000);
-
-    afterAll(() => rm(directory, { recursive: true }));
 
     const of = (name: keyof typeof CASES): Reported => reported.get(name) ?? { curl: "", why: "", doctor: "" };
 
