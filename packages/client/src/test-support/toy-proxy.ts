@@ -39,6 +39,13 @@ export class ToyProxy {
     return running;
   }
 
+  /** Run, and have both families' first states come into force. */
+  async started(options?: Partial<RunOptions>, module?: BackendModule): Promise<void> {
+    void this.start(options, module);
+    this.pushBoth();
+    await flushPromises();
+  }
+
   /** Give both families their first state: one service, and none. */
   pushBoth(): void {
     this.feeds.IPv4.push(toyFull([toyRow("cart")]));

@@ -25,6 +25,13 @@ export class ToyClock extends TestClock {
   aheadMs(): number {
     return this.wallAheadMs;
   }
+
+  /** Let time go by, and all that waits for none before and after. */
+  override async advance(ms: number): Promise<void> {
+    await flushPromises();
+    await super.advance(ms);
+    await flushPromises();
+  }
 }
 
 /** Let everything run that waits for nothing but its turn. */

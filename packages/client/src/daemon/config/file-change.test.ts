@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { flushPromises, ToyClock } from "../../test-support/toys.ts";
+import { ToyClock } from "../../test-support/toys.ts";
 import { fileChanged } from "./file-change.ts";
 
 test("another text is a change, a missing file is not", async () => {
@@ -9,7 +9,6 @@ test("another text is a change, a missing file is not", async () => {
   void fileChanged({ path: "c", text: "a" }, () => Promise.resolve(text), clock, new AbortController().signal).then(
     (value) => (result = value),
   );
-  await flushPromises();
   await clock.advance(2_000);
   text = undefined;
   await clock.advance(2_000);

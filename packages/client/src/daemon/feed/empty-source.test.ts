@@ -72,7 +72,6 @@ describe("a start on a source without any Service, where rules are in force", ()
     await flushPromises();
     expect(active()).toEqual(["table IPv4", SERVICE]);
     proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
-    await flushPromises();
     await proxy.world.clock.advance(100);
     expect(active()).toEqual(["table IPv4"]);
   });
@@ -112,7 +111,6 @@ describe("a start on a source without any Service, where rules are in force", ()
     await flushPromises();
     expect(active()).toEqual(["table IPv4", SERVICE]);
     proxy.feeds.IPv6.push(toyChange({ family: "IPv6", set: [toyRow("six", { family: "IPv6" })] }));
-    await flushPromises();
     await proxy.world.clock.advance(100);
     expect(active()).toEqual(["table IPv4"]);
   });
@@ -149,30 +147,23 @@ test("a start on an empty source and an empty host is well, and so is one beside
 
 describe("while it runs", () => {
   test("the last Service may go", async () => {
-    void proxy.start();
-    proxy.pushBoth();
-    await flushPromises();
+    await proxy.started();
     proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
-    await flushPromises();
     await proxy.world.clock.advance(100);
     expect(active()).toEqual(["table IPv4"]);
   });
 
   test("another node-state server without any Service is not believed until it has one", async () => {
-    void proxy.start();
-    proxy.pushBoth();
-    await flushPromises();
+    await proxy.started();
     pushEmpty("IPv4", "another-1");
     await flushPromises();
     // Whether it has any of the other family is not known yet, whatever the one before had.
     expect([active(), errors()]).toEqual([["table IPv4", SERVICE], []]);
     pushEmpty("IPv6", "another-2");
-    await flushPromises();
     await proxy.world.clock.advance(100);
     expect(active()).toEqual(["table IPv4", SERVICE]);
     expect(errors()).toHaveLength(1);
     proxy.feeds.IPv4.push({ ...toyFull([toyRow("till", { destinations: [] })]), instance: "another-1" });
-    await flushPromises();
     await proxy.world.clock.advance(100);
     expect(active()).toEqual(["table IPv4"]);
   });
@@ -183,12 +174,10 @@ test("another node-state server without a Service of one family is believed when
   proxy.pushBoth();
   await flushPromises();
   pushEmpty("IPv4", "another-1");
-  await flushPromises();
   await proxy.world.clock.advance(100);
   expect(active()).toEqual(["table IPv4", SERVICE]);
   const six = toyFull([toyRow("six", { family: "IPv6" })], toyNode({ family: "IPv6" }));
   proxy.feeds.IPv6.push({ ...six, instance: "another-2" });
-  await flushPromises();
   await proxy.world.clock.advance(100);
   expect([active(), errors()]).toEqual([["table IPv4"], []]);
 });

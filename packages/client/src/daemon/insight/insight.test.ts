@@ -43,7 +43,6 @@ async function status(): Promise<ProxyStatus> {
 }
 
 async function pass(ms: number): Promise<void> {
-  await flushPromises();
   await proxy.world.clock.advance(ms);
 }
 

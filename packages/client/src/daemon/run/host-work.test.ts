@@ -102,7 +102,6 @@ test("memory of the start is given back once, some seconds after the rules of bo
   void proxy.start({ host: { ...host, memory }, leftovers }, module);
   await proxy.world.clock.advance(10_000);
   proxy.pushBoth();
-  await flushPromises();
   await proxy.world.clock.advance(2_999);
   expect(notes).toEqual([]);
   await proxy.world.clock.advance(1);
@@ -117,13 +116,11 @@ test("memory is given back again after much work, when nothing was synced for fi
   const { notes, memory } = notedMemory();
   void proxy.start({ host: { ...host, memory }, leftovers }, module);
   proxy.pushBoth();
-  await flushPromises();
   await proxy.world.clock.advance(60_000);
   expect(notes).toHaveLength(1);
   memory.bytes += 17e6;
   for (let change = 0; change < 20; change++) {
     proxy.feeds.IPv4.push(toyChange({ set: [toyRow("cart", { endpoints: [toyEndpoint(`10.1.0.${change}`)] })] }));
-    await flushPromises();
     await proxy.world.clock.advance(2_000);
   }
   expect(notes).toHaveLength(1);

@@ -185,9 +185,7 @@ describe("a proxy that takes another's place", () => {
     ["it is a dry run", { leftovers: { others, isKept: false }, dryRun: () => undefined }, {}],
     ["its own end with the process", { leftovers: { others, isKept: false } }, { residence: "process" as const }],
   ])("tells of its rules and leaves them where %s", async (_name, options, overrides) => {
-    void proxy.start(options, toyModule(proxy.kernel, overrides));
-    proxy.pushBoth();
-    await flushPromises();
+    await proxy.started(options, toyModule(proxy.kernel, overrides));
     await flushPromises();
     expect(events.filter((event) => event.includes("removed"))).toEqual([]);
     expect(proxy.world.log.lines.filter((line) => line.startsWith(REPORTED_KEPT))).toHaveLength(2);
@@ -198,9 +196,7 @@ describe("a proxy that takes another's place", () => {
     const own = withBackends(inner, () => ({
       leftovers: async (isInUse) => (isInUse ? [{ what: "a relative's", remove: async () => void events.push("removed") }] : []),
     }));
-    void proxy.start({ leftovers: { others: () => Promise.resolve([]), isKept: false } }, own);
-    proxy.pushBoth();
-    await flushPromises();
+    await proxy.started({ leftovers: { others: () => Promise.resolve([]), isKept: false } }, own);
     expect(events).toEqual(["removed", "removed"]);
   });
 });

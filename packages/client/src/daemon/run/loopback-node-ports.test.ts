@@ -3,7 +3,7 @@ import { connect, createServer, type AddressInfo, type Server } from "node:net";
 import { afterEach, expect, it, test } from "vitest";
 import { DEFAULT_SETTINGS, type ServicePort, type Variants } from "@turnout/core";
 import { rawNode, rawService, rawSlice, rowsOf, type EndpointShort, type RawObject } from "@turnout/core/testing";
-import { flushPromises, freePort, ToyClock, ToyLog } from "../../test-support/toys.ts";
+import { freePort, ToyClock, ToyLog } from "../../test-support/toys.ts";
 import { loopbackListener, LoopbackNodePorts, loopbackNodePorts } from "./loopback-node-ports.ts";
 
 const HERE: EndpointShort = { ip: "10.1.1.1", node: "node1" };
@@ -126,7 +126,6 @@ test("a port that another program has is logged once, counted, and taken when it
   held.close();
   await once(held, "close");
   await clock.advance(5_000);
-  await flushPromises();
   expect([await ask(taken), counted.listeners]).toEqual(["a", 2]);
 });
 

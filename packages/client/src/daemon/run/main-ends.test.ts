@@ -15,9 +15,7 @@ afterEach(() => proxy.end());
 describe("families and hosts", () => {
   test("a family that is missing is reported, the other goes on", async () => {
     proxy.kernel.missing.add("IPv6");
-    void proxy.start();
-    proxy.pushBoth();
-    await flushPromises();
+    await proxy.started();
     expect(proxy.kernel.objects.IPv4.has(SERVICE)).toBe(true);
     expect(proxy.world.log.lines).toContain("warn this family is left out family=IPv6 error=[host_unsupported] no IPv6 here");
   });
@@ -130,7 +128,6 @@ describe("one time", () => {
     const before = plans.length;
     expect(before).toBeGreaterThan(0);
     proxy.kernel.emit({ kind: "drift", what: "the real proxy" });
-    await flushPromises();
     await proxy.world.clock.advance(100);
     expect(plans).toHaveLength(before);
     expect(proxy.world.log.lines.filter((line) => /listen|port|changed/.test(line))).toEqual([]);
@@ -149,7 +146,6 @@ describe("reasons to start anew", () => {
   test("the configuration file changed", async () => {
     let text = "a";
     const done = proxy.start({ config: toyConfig({ configFile: { path: "c.yaml", text: "a" } }), readFile: () => Promise.resolve(text) });
-    await flushPromises();
     await proxy.world.clock.advance(2_000);
     text = "b";
     await proxy.world.clock.advance(2_000);

@@ -34,7 +34,6 @@ describe("a running proxy", () => {
     expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4", SERVICE]);
     expect([...proxy.kernel.objects.IPv6.keys()]).toEqual(["table IPv6"]);
     proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
-    await flushPromises();
     await proxy.world.clock.advance(100);
     expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4"]);
     proxy.stop.abort();
@@ -68,13 +67,10 @@ describe("a running proxy", () => {
     proxy.pushBoth();
     await flushPromises();
     proxy.feeds.IPv4.push(toyChange({ node: toyNode({ addresses: ["127.0.0.2"] }) }));
-    await flushPromises();
     await proxy.world.clock.advance(100);
     proxy.feeds.IPv4.push({ ...toyFull([toyRow("cart")], toyNode({ addresses: [] })), instance: "another node-state server" });
-    await flushPromises();
     await proxy.world.clock.advance(100);
     proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
-    await flushPromises();
     await proxy.world.clock.advance(100);
     expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4"]);
     proxy.stop.abort();
@@ -148,11 +144,8 @@ describe("a running proxy", () => {
   });
 
   test("new host facts render everything again", async () => {
-    void proxy.start();
-    proxy.pushBoth();
-    await flushPromises();
+    await proxy.started();
     proxy.kernel.emit({ kind: "facts", facts: "new facts" });
-    await flushPromises();
     await proxy.world.clock.advance(100);
     expect([...proxy.kernel.objects.IPv4.values(), ...proxy.kernel.objects.IPv6.values()].map(({ value }) => value)).toContain("new facts");
   });
@@ -167,9 +160,7 @@ describe("a running proxy", () => {
         yield* proxy.kernel.events(signal);
       },
     }));
-    void proxy.start({}, module);
-    proxy.pushBoth();
-    await flushPromises();
+    await proxy.started({}, module);
     await proxy.world.clock.advance(1_000);
     const skeletons = (): readonly unknown[] =>
       (["IPv4", "IPv6"] as const).map((one) => proxy.kernel.objects[one].get(`table ${one}`)?.value);
@@ -177,20 +168,16 @@ describe("a running proxy", () => {
     const { applies } = proxy.kernel;
     const debug = proxy.world.log.lines.filter((line) => line.startsWith("debug synced")).length;
     proxy.kernel.emit({ kind: "facts", facts: "new facts" });
-    await flushPromises();
     await proxy.world.clock.advance(1_000);
     expect(proxy.kernel.applies).toBe(applies);
     expect(proxy.world.log.lines.filter((line) => line.startsWith("debug synced"))).toHaveLength(debug);
   });
 
   test("drift is found and mended", async () => {
-    void proxy.start();
-    proxy.pushBoth();
-    await flushPromises();
+    await proxy.started();
     proxy.kernel.objects.IPv4.clear();
     proxy.kernel.objects.IPv6.clear();
     proxy.kernel.emit({ kind: "drift", what: "somebody flushed" });
-    await flushPromises();
     await proxy.world.clock.advance(100);
     expect(proxy.kernel.objects.IPv4.size + proxy.kernel.objects.IPv6.size).toBeGreaterThan(0);
     expect(proxy.world.log.lines.some((line) => line.includes("somebody flushed"))).toBe(true);
@@ -216,9 +203,7 @@ describe("a running proxy", () => {
     ["within a sync period where the backend tells nothing", deafModule, 30_000],
     ["within an hour where it says that it tells, and didn't", () => toyModule(proxy.kernel), 3_600_000],
   ])("what others did is mended %s, and told", async (_name, module, withinMs) => {
-    void proxy.start({}, module());
-    proxy.pushBoth();
-    await flushPromises();
+    await proxy.started({}, module());
     proxy.kernel.objects.IPv4.clear();
     await proxy.world.clock.advance(withinMs - 1_000);
     expect(proxy.kernel.objects.IPv4.size).toBe(0);
@@ -228,12 +213,9 @@ describe("a running proxy", () => {
   });
 
   test("with the gate off nothing is repaired on notice, but with the next sync period", async () => {
-    void proxy.start({ config: toyConfig({ repairsOnNotice: false }) });
-    proxy.pushBoth();
-    await flushPromises();
+    await proxy.started({ config: toyConfig({ repairsOnNotice: false }) });
     proxy.kernel.objects.IPv4.clear();
     proxy.kernel.emit({ kind: "drift", what: "somebody flushed" });
-    await flushPromises();
     await proxy.world.clock.advance(29_000);
     expect(proxy.kernel.objects.IPv4.size).toBe(0);
     await proxy.world.clock.advance(1_000);
@@ -248,9 +230,7 @@ describe("a running proxy", () => {
         return await inner.observe(signal);
       },
     }));
-    void proxy.start({ config: toyConfig({ repairsOnNotice: false }) }, slow);
-    proxy.pushBoth();
-    await flushPromises();
+    await proxy.started({ config: toyConfig({ repairsOnNotice: false }) }, slow);
     await clock.advance(2_000);
     expect(proxy.kernel.objects.IPv4.has(SERVICE)).toBe(true);
     proxy.kernel.objects.IPv4.clear();
@@ -280,9 +260,7 @@ describe("a running proxy", () => {
         return { ...dataplane, family };
       },
     };
-    void proxy.start({}, learning);
-    proxy.pushBoth();
-    await flushPromises();
+    await proxy.started({}, learning);
     const first = looks;
     await proxy.world.clock.advance(30_000);
     expect(looks).toBe(first + 1);
@@ -303,9 +281,7 @@ describe("a running proxy", () => {
         throw new ProxyError("tool_failed", "netlink is away");
       },
     }));
-    void proxy.start({}, broken);
-    proxy.pushBoth();
-    await flushPromises();
+    await proxy.started({}, broken);
     const before = watches;
     proxy.kernel.objects.IPv4.clear();
     await proxy.world.clock.advance(30_000);
@@ -320,9 +296,7 @@ describe("a host that lacks what the backend can do elsewhere", () => {
     toyModule(proxy.kernel, { probe: () => Promise.resolve({ facts: "first facts", versions: {}, problems: [], capabilities }) });
 
   test("is served without it: the family is left out, and rows fail closed", async () => {
-    void proxy.start({}, narrowed({ IPv6: "switched off", TCP: "not in this build" }));
-    proxy.pushBoth();
-    await flushPromises();
+    await proxy.started({}, narrowed({ IPv6: "switched off", TCP: "not in this build" }));
     expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4"]);
     expect(proxy.kernel.objects.IPv6.size).toBe(0);
     expect(proxy.world.log.lines.some((line) => line.includes("no IPv6: switched off"))).toBe(true);
@@ -375,11 +349,9 @@ describe("health check node ports", () => {
     for (let second = 0; second < 5; second += 1) await proxy.world.clock.advance(1_000);
     await eventually("the port is open", async () => (await status()) === 200);
     proxy.feeds.IPv4.push(toyChange({ set: [toyRow("web", { healthCheck: { port, readyLocal: 0 } })] }));
-    await flushPromises();
     await proxy.world.clock.advance(100);
     await eventually("no endpoint here", async () => (await status()) === 503);
     proxy.feeds.IPv4.push(toyChange({ delete: ["shop/web:http/TCP"] }));
-    await flushPromises();
     await proxy.world.clock.advance(100);
     await eventually("the port is closed", async () => (await status()) === "closed");
     expect(proxy.world.log.lines.filter((line) => line.includes("health check node port"))).toEqual([]);
