@@ -55,18 +55,6 @@ const OF_PROMETHEUS: readonly (readonly [string, ReadonlySet<string>])[] = [
   ["ALERTS", new Set(["alertname", "alertstate"])],
 ];
 
-/** What the Proxy dashboard of kubernetes-mixin asks for, but for rest_client_…, which a proxy with an API server has (bench/kube-proxy/metrics.test.ts). */
-const OF_KUBERNETES_MIXIN: readonly (readonly [string, readonly string[]])[] = [
-  ["up", []],
-  ["kubeproxy_sync_proxy_rules_duration_seconds_count", []],
-  ["kubeproxy_sync_proxy_rules_duration_seconds_bucket", ["le"]],
-  ["kubeproxy_network_programming_duration_seconds_count", []],
-  ["kubeproxy_network_programming_duration_seconds_bucket", ["le"]],
-  ["process_resident_memory_bytes", []],
-  ["process_cpu_seconds_total", []],
-  ["go_goroutines", []],
-];
-
 let served: ServedMetrics;
 const environments: ToyEnvironment[] = [];
 
@@ -230,12 +218,5 @@ describe("the dashboard", () => {
     }
     const used = [...JSON.stringify(drawn).matchAll(/\$\{?(\w+)/g)].map(([, name = ""]) => name);
     expect(used.filter((name) => name !== "__rate_interval" && !list.some((one) => one.name === name))).toEqual([]);
-  });
-});
-
-describe("kube-proxy's own dashboard", () => {
-  test.each(OF_KUBERNETES_MIXIN)("finds %s", (metric, labels) => {
-    expect(served.has(metric)).toBe(true);
-    expect(labels.filter((label) => served.get(metric)?.has(label) !== true)).toEqual([]);
   });
 });

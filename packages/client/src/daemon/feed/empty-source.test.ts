@@ -39,12 +39,15 @@ function pushEmpty(family: IPFamily, instance = "toy"): void {
   proxy.feeds[family].push({ ...toyFull([], toyNode({ family })), instance });
 }
 
+function pushBothEmpty(): void {
+  for (const family of ["IPv4", "IPv6"] as const) pushEmpty(family);
+}
+
 describe("a start on a source without any Service, where rules are in force", () => {
   beforeEach(() => leaveRules());
 
   test("is an error of a one-time sync, in one line; nothing is removed", async () => {
-    pushEmpty("IPv4");
-    pushEmpty("IPv6");
+    pushBothEmpty();
     await expect(proxy.start({ once: true })).rejects.toThrow(
       "[not_found] the source has no Service, but rules of Services are in force here: IPv4 of node node1: " +
         "the rules stay; check --source, or pass --allow-empty if there should be no Service",
@@ -53,16 +56,14 @@ describe("a start on a source without any Service, where rules are in force", ()
   });
 
   test("removes them when that is said to be meant", async () => {
-    pushEmpty("IPv4");
-    pushEmpty("IPv6");
+    pushBothEmpty();
     await proxy.start({ once: true, allowsEmpty: true });
     expect(active()).toEqual(["table IPv4"]);
   });
 
   test("is told once by a daemon, which goes on with the first Service there is", async () => {
     void proxy.start();
-    pushEmpty("IPv4");
-    pushEmpty("IPv6");
+    pushBothEmpty();
     await flushPromises();
     proxy.feeds.IPv4.push(toyChange({ node: toyNode({ zone: "b" }) }));
     await flushPromises();
@@ -81,8 +82,7 @@ describe("a start on a source without any Service, where rules are in force", ()
     void proxy.start({ config: toyConfig({ healthzBindAddress: { ip: "127.0.0.1", port } }) });
     const code = async (): Promise<number> => (await fetch(`http://127.0.0.1:${port}/livez`)).status;
     await eventually("the health server", () => proxy.world.log.lines.some((line) => line.startsWith("info serving healthz")));
-    pushEmpty("IPv4");
-    pushEmpty("IPv6");
+    pushBothEmpty();
     await flushPromises();
     expect(await code()).toBe(200);
     await proxy.world.clock.advance(60_000);
@@ -106,8 +106,7 @@ describe("a start on a source without any Service, where rules are in force", ()
 
   test("is believed of a family as soon as the other gets a Service", async () => {
     void proxy.start();
-    pushEmpty("IPv4");
-    pushEmpty("IPv6");
+    pushBothEmpty();
     await flushPromises();
     expect(active()).toEqual(["table IPv4", SERVICE]);
     proxy.feeds.IPv6.push(toyChange({ family: "IPv6", set: [toyRow("six", { family: "IPv6" })] }));
@@ -126,8 +125,7 @@ describe("a start on a source without any Service, where rules are in force", ()
       {},
       withBackends(module, () => ({ observe })),
     );
-    pushEmpty("IPv4");
-    pushEmpty("IPv6");
+    pushBothEmpty();
     await flushPromises();
     for (let second = 0; second < 31; second += 1) await proxy.world.clock.advance(1_000);
     expect(active()).toEqual(["table IPv4", SERVICE]);
@@ -136,12 +134,10 @@ describe("a start on a source without any Service, where rules are in force", ()
 });
 
 test("a start on an empty source and an empty host is well, and so is one beside an empty table", async () => {
-  pushEmpty("IPv4");
-  pushEmpty("IPv6");
+  pushBothEmpty();
   await proxy.start({ once: true });
   expect([active("IPv4"), active("IPv6")]).toEqual([["table IPv4"], ["table IPv6"]]);
-  pushEmpty("IPv4");
-  pushEmpty("IPv6");
+  pushBothEmpty();
   await proxy.start({ once: true });
 });
 
@@ -170,9 +166,7 @@ describe("while it runs", () => {
 });
 
 test("another node-state server without a Service of one family is believed when it has some of the other", async () => {
-  void proxy.start();
-  proxy.pushBoth();
-  await flushPromises();
+  await proxy.started();
   pushEmpty("IPv4", "another-1");
   await proxy.world.clock.advance(100);
   expect(active()).toEqual(["table IPv4", SERVICE]);

@@ -38,8 +38,25 @@ async function start(module = toyModule(proxy.kernel), overrides: Partial<RunCon
   );
 }
 
+/** As {@link start}, with both families' first states in force. */
+async function started(...parts: Parameters<typeof start>): Promise<void> {
+  await start(...parts);
+  proxy.pushBoth();
+  await flushPromises();
+}
+
 async function status(): Promise<ProxyStatus> {
   return (await (await fetch(`http://127.0.0.1:${port}/turnout/status`)).json()) as ProxyStatus;
+}
+
+/** Ask why; by default of a packet to the Service there is. */
+function askWhy(more: Readonly<Record<string, string>> = {}): Promise<Response> {
+  const query = new URLSearchParams({ from: "10.1.0.7", to: "10.96.0.10", port: "80", device: "veth3", ...more });
+  return fetch(`http://127.0.0.1:${port}/turnout/why?${query.toString()}`);
+}
+
+async function answerTo(more?: Readonly<Record<string, string>>): Promise<Answer> {
+  return (await (await askWhy(more)).json()) as Answer;
 }
 
 async function pass(ms: number): Promise<void> {
@@ -66,8 +83,7 @@ describe("/turnout/status", () => {
   });
 
   test("gives times as the wall clock is set now, also those of what was before", async () => {
-    await start();
-    proxy.pushBoth();
+    await started();
     await pass(5_000);
     const { nowMs: beforeMs, startedMs, families } = await status();
     proxy.world.clock.wallAheadMs = 7_200_000;
@@ -89,8 +105,7 @@ describe("/turnout/status", () => {
   });
 
   test("tells what waits, since when, and why", async () => {
-    await start();
-    proxy.pushBoth();
+    await started();
     await pass(1_000);
     for (let times = 0; times < 2; times++) proxy.kernel.failures.push(new ProxyError("timed_out", "another program holds the lock"));
     proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
@@ -113,9 +128,7 @@ describe("/turnout/status", () => {
         return isRefusing && JSON.stringify(plan).includes("10.96.0.10") ? { failed: new Map([["service 10.96.0.10:80", refused]]) } : {};
       },
     }));
-    await start(module);
-    proxy.pushBoth();
-    await flushPromises();
+    await started(module);
     const sinceMs = proxy.world.clock.nowMs();
     await pass(10_000);
     const [family] = (await status()).families;
@@ -124,8 +137,7 @@ describe("/turnout/status", () => {
       count: 1,
       first: [{ object: "service 10.96.0.10:80", rows: ["shop/cart:http/TCP"], error, sinceMs }],
     });
-    const asked = await fetch(`http://127.0.0.1:${port}/turnout/why?from=10.1.0.7&to=10.96.0.10&port=80&device=veth3`);
-    const { causes } = (await asked.json()) as Answer;
+    const { causes } = await answerTo();
     expect(causes.find(({ id }) => id === "refused_row")).toMatchObject({
       says: `the host refused service 10.96.0.10:80 of Service shop/cart:http: ${error.message}`,
       fix: "see ip route",
@@ -148,9 +160,7 @@ describe("/turnout/status", () => {
   });
 
   test("refuses a Service's name with its addresses", async () => {
-    await start();
-    proxy.pushBoth();
-    await flushPromises();
+    await started();
     const ask = async (service: string): Promise<readonly [number, string]> => {
       const asked = await fetch(`http://127.0.0.1:${port}/turnout/why?service=${service}`);
       return [asked.status, (await asked.text()).trim()];
@@ -160,35 +170,24 @@ describe("/turnout/status", () => {
   });
 
   test("says of any packet that no Service is left, where all were taken away", async () => {
-    await start();
-    proxy.pushBoth();
+    await started();
     await pass(1_000);
-    const ask = async (): Promise<Answer> =>
-      (await (await fetch(`http://127.0.0.1:${port}/turnout/why?from=10.1.0.7&to=10.96.0.10&port=80&device=veth3`)).json()) as Answer;
-    expect((await ask()).causes.map(({ id }) => id)).not.toContain("no_services");
+    expect((await answerTo()).causes.map(({ id }) => id)).not.toContain("no_services");
     for (const family of ["IPv4", "IPv6"] as const) proxy.feeds[family].push(toyChange({ family, delete: ["shop/cart:http/TCP"] }));
     await pass(1_000);
-    const [cause] = (await ask()).causes;
+    const [cause] = (await answerTo()).causes;
     expect(cause).toMatchObject({ id: "no_services", show: ["turnout status", "ls -la shop.yaml"] });
     expect(cause).not.toHaveProperty("isSure");
   });
 
   test("knows that a device was assumed, where who asks says so", async () => {
-    await start();
-    proxy.pushBoth();
-    await flushPromises();
-    const ask = async (more: string): Promise<Answer> =>
-      (await (
-        await fetch(`http://127.0.0.1:${port}/turnout/why?from=10.1.0.7&to=10.96.0.10&port=80&device=veth3${more}`)
-      ).json()) as Answer;
-    expect((await ask("&assumed=yes")).packet).toMatchObject({ device: "veth3", isDeviceAssumed: true });
-    expect((await ask("")).packet).not.toHaveProperty("isDeviceAssumed");
+    await started();
+    expect((await answerTo({ assumed: "yes" })).packet).toMatchObject({ device: "veth3", isDeviceAssumed: true });
+    expect((await answerTo()).packet).not.toHaveProperty("isDeviceAssumed");
   });
 
   test("knows addresses on devices without a carrier, which a process does not see", async () => {
-    await start(toyModule(proxy.kernel), {}, { addresses: () => Promise.resolve(["192.168.50.1"]) });
-    proxy.pushBoth();
-    await flushPromises();
+    await started(toyModule(proxy.kernel), {}, { addresses: () => Promise.resolve(["192.168.50.1"]) });
     const asked = await fetch(`http://127.0.0.1:${port}/turnout/why?from=192.168.50.1&to=10.96.0.10&port=80`);
     const { packet, steps } = (await asked.json()) as Answer;
     expect([packet.device, steps[0]?.says]).toEqual(["", "192.168.50.1 is this node itself"]);
@@ -197,9 +196,7 @@ describe("/turnout/status", () => {
   test("takes FROM and TO as the command does, also host, and says what of them can't be read", async () => {
     const locate: NonNullable<WhyHelp["locate"]> = ({ from, ...rest }) =>
       Promise.resolve({ ...rest, source: from === "host" ? "172.18.0.1" : from, device: from === "host" ? "" : "veth3" });
-    await start(toyModule(proxy.kernel), {}, { locate });
-    proxy.pushBoth();
-    await flushPromises();
+    await started(toyModule(proxy.kernel), {}, { locate });
     const ask = async (from: string, to: string, more = {}): Promise<readonly [number, string]> => {
       const query = new URLSearchParams({ from, to, ...more });
       const asked = await fetch(`http://127.0.0.1:${port}/turnout/why?${query.toString()}`);
@@ -219,9 +216,7 @@ describe("/turnout/status", () => {
 
   test("says of a look by the proxy, which has few rights, what it could not read; who looks alone is told nothing of that", async () => {
     const survey: NonNullable<WhyHelp["survey"]> = () => Promise.resolve({ steps: [], causes: [], unseen: ["iptables-legacy: no right"] });
-    await start(toyModule(proxy.kernel), {}, { survey });
-    proxy.pushBoth();
-    await flushPromises();
+    await started(toyModule(proxy.kernel), {}, { survey });
     const path = `http://127.0.0.1:${port}/turnout/why?from=10.1.0.7&to=10.96.0.10:80&device=veth3`;
     expect(await (await fetch(`${path}&output=text`)).text()).toContain(
       "could NOT be read by the proxy: iptables-legacy: no right\nto ask with all rights, as root on node node1:\n  turnout why 10.1.0.7 10.96.0.10:80\n",
@@ -231,20 +226,11 @@ describe("/turnout/status", () => {
 
   test("looks for Services of other proxies only where none here has the address", async () => {
     let looks = 0;
-    const hidden = (): Promise<readonly []> => {
-      looks++;
-      return Promise.resolve([]);
-    };
-    await start(toyModule(proxy.kernel), {}, { hidden });
-    proxy.pushBoth();
-    await flushPromises();
-    const ask = async (to: string): Promise<void> => {
-      const asked = await fetch(`http://127.0.0.1:${port}/turnout/why?from=10.1.0.7&to=${to}&port=80&device=veth3`);
-      expect(asked.status).toBe(200);
-    };
-    await ask("10.96.0.10");
+    const hidden = (): Promise<readonly []> => Promise.resolve((looks++, []));
+    await started(toyModule(proxy.kernel), {}, { hidden });
+    expect((await askWhy()).status).toBe(200);
     expect(looks).toBe(0);
-    await ask("10.96.0.99");
+    expect((await askWhy({ to: "10.96.0.99" })).status).toBe(200);
     expect(looks).toBe(1);
   });
 
@@ -275,8 +261,7 @@ describe("the page", () => {
   });
 
   test("is three files, Services and changes", async () => {
-    await start(undefined, { hasWebPage: true });
-    proxy.pushBoth();
+    await started(undefined, { hasWebPage: true });
     await pass(100);
     proxy.feeds.IPv4.push(toyChange({ delete: ["shop/cart:http/TCP"] }));
     await flushPromises();
@@ -302,8 +287,7 @@ test("what is counted is in the metrics and in the status, where that was asked 
     counts: () => Promise.resolve(new Map([["service 10.96.0.10:80", { connections: 5 }]])),
   }));
   const module = { ...inner, countingOptions: { counts: true }, parseOptions: (raw: unknown) => (seen.push(raw), raw) };
-  await start(module, { serviceMetricsMax: 10 });
-  proxy.pushBoth();
+  await started(module, { serviceMetricsMax: 10 });
   await pass(100);
   expect(seen).toEqual([{ counts: true }]);
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
