@@ -2,8 +2,7 @@ import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 import { createApiServer, type ApiServer } from "@turnout/lab";
 import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
-import { freePort } from "./test-support/free-port.ts";
-import { TOY_BACKEND, ToyEnvironment } from "./test-support/toy-environment.ts";
+import { freePort, TOY_BACKEND, ToyEnvironment } from "./test-support/toy-environment.ts";
 
 let api: ApiServer;
 let env: ToyEnvironment;

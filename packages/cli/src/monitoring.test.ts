@@ -4,10 +4,9 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { parse } from "yaml";
 import { KNOWN_BACKENDS } from "./registry.ts";
 import { backendPage } from "./test-support/backend-page.ts";
-import { freePort } from "./test-support/free-port.ts";
 import { readPromql } from "./test-support/promql.ts";
 import { readServed, type ServedMetrics } from "./test-support/served-metrics.ts";
-import { CART, TOY_BACKEND, ToyEnvironment } from "./test-support/toy-environment.ts";
+import { freePort, CART, TOY_BACKEND, ToyEnvironment } from "./test-support/toy-environment.ts";
 
 interface Panel {
   readonly id: number;

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { parseBindAddress, type BindAddress } from "@turnout/client/daemon";
-import { ProxyError } from "@turnout/core";
+import { hostPort, ProxyError } from "@turnout/core";
 import type { Command } from "commander";
 import { withPresentNames } from "./output-json.ts";
 
@@ -69,16 +69,18 @@ export async function askProxy(
       if (error instanceof LateError) throw lateError(place, error, await stoppedProxies());
       if (ProxyError.is(error)) throw error;
       if (signal.aborted)
-        throw new ProxyError("canceled", "told to stop before the proxy answered", { object: hostPort(place), cause: error });
+        throw new ProxyError("canceled", "told to stop before the proxy answered", { object: placeText(place), cause: error });
       failures.push(error as Error);
     }
   }
   throw new ProxyError("not_found", `no proxy answers (${failures[0]?.message ?? "unreachable"})`, {
-    object: places.map(hostPort).join(", "),
+    object: places.map(placeText).join(", "),
     hint,
     cause: failures[0],
   });
 }
+
+const placeText = ({ ip, port }: BindAddress): string => hostPort(ip, port);
 
 function placeOf(said: string): BindAddress {
   const place = parseBindAddress(said, DEFAULTS[0]?.port ?? 0);
@@ -89,14 +91,10 @@ function placeOf(said: string): BindAddress {
   return place.ip === "::" ? { ...place, ip: "::1" } : place;
 }
 
-function hostPort({ ip, port }: BindAddress): string {
-  return ip.includes(":") ? `[${ip}]:${port}` : `${ip}:${port}`;
-}
-
 /** @throws {LateError}, and what the socket failed with: nobody is there. */
 async function ask(place: BindAddress, path: string, signal: AbortSignal, waitMs: number): Promise<unknown> {
   const { status, body } = await fetchOfLiving(place, path, signal, waitMs);
-  const object = hostPort(place);
+  const object = placeText(place);
   if (status === 200) return parsed(body, object);
   const said = body.trim().split("\n", 1)[0] ?? "";
   if (status === 404)
@@ -137,7 +135,7 @@ export function lateError(
   { waitMs, isConnected }: Pick<LateError, "waitMs" | "isConnected">,
   stopped: readonly number[],
 ): ProxyError {
-  const [object, seconds] = [hostPort(place), waitMs / 1_000];
+  const [object, seconds] = [placeText(place), waitMs / 1_000];
   if (!isConnected)
     return new ProxyError("timed_out", `${UNREACHED} after ${seconds} s`, {
       object,

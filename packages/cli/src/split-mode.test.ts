@@ -2,8 +2,7 @@ import { join } from "node:path";
 import { stat } from "node:fs/promises";
 import { createAuthority } from "@turnout/lab";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { freePort } from "./test-support/free-port.ts";
-import { CART, TOY_BACKEND, ToyEnvironment, type Outcome } from "./test-support/toy-environment.ts";
+import { freePort, CART, TOY_BACKEND, ToyEnvironment, type Outcome } from "./test-support/toy-environment.ts";
 
 let stateServer: ToyEnvironment;
 let node: ToyEnvironment;

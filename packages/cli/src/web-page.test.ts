@@ -1,10 +1,8 @@
-import { once } from "node:events";
-import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { CHROMIUM, needs } from "@turnout/house/needs";
 import { launch, type Browser, type Page } from "puppeteer-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { TOY_BACKEND, ToyEnvironment, type Outcome } from "./test-support/toy-environment.ts";
+import { freePort, TOY_BACKEND, ToyEnvironment, type Outcome } from "./test-support/toy-environment.ts";
 
 const SERVICES = 10_000;
 /** What a browser would run if the page took text for HTML. */
@@ -66,11 +64,7 @@ describe("the web page in a real browser", needs("chromium"), () => {
   beforeAll(async () => {
     proxy = await ToyEnvironment.create();
     await proxy.file("all.json", JSON.stringify({ apiVersion: "v1", kind: "List", items: objects(SERVICES) }));
-    const server = createServer().listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const { port } = server.address() as AddressInfo;
-    server.close();
-    await once(server, "close");
+    const port = await freePort();
     url = `http://127.0.0.1:${port}/turnout/`;
     const backend = await proxy.file("toy.mjs", TOY_BACKEND);
     const common = ["--node-name", "node1", "--healthz-bind-address", "", "--metrics-bind-address", `127.0.0.1:${port}`, "--web-page"];

@@ -3,8 +3,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { createWorld } from "@turnout/host";
-import type { Environment } from "../environment.ts";
-import { runProgram } from "../program.ts";
+import { ToyEnvironment } from "./toy-environment.ts";
 
 /** What is done to the network namespace before `turnout doctor` looks at it, and to have it as it was. */
 export interface Situation {
@@ -31,37 +30,17 @@ async function proxyThatSays(status: unknown): Promise<Server> {
   return server;
 }
 
-async function doctor(): Promise<Omit<Reported, "name">> {
-  let [out, err] = ["", ""];
-  const env: Environment = {
-    out: (text) => (out += text),
-    err: (text) => (err += text),
-    isTerminal: false,
-    isOutputTerminal: false,
-    hostname: "node1",
-    platform: "linux",
-    version: "1.2.3",
-    dependencies: {},
-    signal: new AbortController().signal,
-    variables: {},
-    workingDirectory: process.cwd(),
-    nowMs: () => Date.now(),
-    readFile: (path) => Promise.reject(new Error(path)),
-    writeFile: (path) => Promise.reject(new Error(path)),
-    createWorld: (log) => createWorld({ log }),
-  };
-  const code = await runProgram(["doctor", "-o", "json"], env);
-  return { code, out, err };
-}
-
 // One process plays all situations: starting one takes longer than looking.
+const env = await ToyEnvironment.create();
+env.createWorld = (log) => createWorld({ log });
 const reported: Reported[] = [];
 for (const { name, before, after, status } of JSON.parse(readFileSync(0, "utf8")) as readonly Situation[]) {
   sh(before);
   const proxy = status === undefined ? undefined : await proxyThatSays(status);
-  reported.push({ name, ...(await doctor()) });
+  reported.push({ name, ...(await env.run("doctor", "-o", "json")) });
   proxy?.close();
   proxy?.closeAllConnections();
   sh(after);
 }
 process.stdout.write(JSON.stringify(reported));
+await env.remove();

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createFakeExec } from "@turnout/host/testing";
 import type { Environment } from "../environment.ts";
+import { freePorts } from "../demo/loopback/stage.ts";
 import { runProgram } from "../program.ts";
 
 /** What one command line left. */
@@ -24,6 +25,7 @@ export class ToyEnvironment {
   isOutputTerminal: boolean = false;
   /** No tool is run where this isn't replaced. */
   exec: Exec = createFakeExec([]);
+  createWorld: Environment["createWorld"] = (log) => ({ exec: this.exec, clock: systemClock(), log });
 
   private constructor(directory: string) {
     this.directory = directory;
@@ -75,11 +77,7 @@ export class ToyEnvironment {
       nowMs: () => 0,
       readFile: (path) => readFile(path, "utf8"),
       writeFile: (path, text) => writeFile(path, text),
-      createWorld: (log) => ({
-        exec: this.exec,
-        clock: systemClock(),
-        log,
-      }),
+      createWorld: this.createWorld,
     };
   }
 }
@@ -142,3 +140,9 @@ export default {
   } }),
 };
 `;
+
+/** A port that nobody had a moment ago. */
+export async function freePort(): Promise<number> {
+  const [port = 0] = await freePorts(1);
+  return port;
+}

@@ -2,7 +2,7 @@ import type { IPFamily, Node } from "@turnout/core";
 import { describe, expect, test } from "vitest";
 import { ToyLog } from "../../test-support/toys.ts";
 import { eligibilityOf } from "../../api/eligibility.ts";
-import { healthReply, judge, HealthTransitions, serviceHealthReply, unhealthyReason, type SyncProgress } from "./health.ts";
+import { healthReply, judge, probe, serviceHealthReply, unhealthyReason, type SyncProgress } from "./health.ts";
 
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5, 6);
 const CLOCK = { nowMs: () => NOW };
@@ -31,8 +31,9 @@ test("why: waiting changes with their families, and what the node says", () => {
 
 test("an answer that turns is logged with its reason, one that stays is not", () => {
   const log = new ToyLog();
-  const transitions = new HealthTransitions("/healthz", log);
-  for (const status of [200, 503, 503, 200, 200]) transitions.answered(status, "late");
+  const statuses = [200, 503, 503, 200, 200].values();
+  const answer = probe("/healthz", log, () => ({ reply: { status: statuses.next().value ?? 0, headers: {}, body: "" }, reason: "late" }));
+  for (let asked = 0; asked < 5; asked += 1) answer();
   expect(log.lines).toEqual(["warn /healthz answers 503 reason=late", "info /healthz answers 200 again"]);
 });
 

@@ -98,27 +98,6 @@ export function unhealthyReason(report: HealthReport, eligibility: Eligibility |
   return [...waiting, ...(eligibility?.reason ? [eligibility.reason] : [])].join("; ");
 }
 
-/** Logs when the answer of a path turns to 503 and back: the prober's log says that, ours says why. */
-export class HealthTransitions {
-  readonly #path: string;
-  readonly #log: Log;
-  #isOK = true;
-
-  constructor(path: string, log: Log) {
-    this.#path = path;
-    this.#log = log;
-  }
-
-  /** The path was answered. */
-  answered(status: number, reason: string): void {
-    const isOK = status === 200;
-    if (isOK === this.#isOK) return;
-    this.#isOK = isOK;
-    if (isOK) this.#log.info(`${this.#path} answers 200 again`);
-    else this.#log.warn(`${this.#path} answers ${status}`, { reason });
-  }
-}
-
 /** What a probe's path answers, and why it isn't 200. */
 export interface Verdict {
   readonly reply: Reply;
@@ -126,12 +105,15 @@ export interface Verdict {
   readonly reason: string;
 }
 
-/** Make what answers a probe's path, e.g. `/healthz`, and logs when the answer turns. */
+/** Make what answers a probe's path, e.g. `/healthz`, and logs when the answer turns to 503 and back: the prober's log says that, ours says why. */
 export function probe(path: string, log: Log, judgeNow: () => Verdict): () => Reply {
-  const transitions = new HealthTransitions(path, log);
+  let wasOK = true;
   return () => {
     const { reply, reason } = judgeNow();
-    transitions.answered(reply.status, reason);
+    const isOK = reply.status === 200;
+    if (isOK && !wasOK) log.info(`${path} answers 200 again`);
+    if (!isOK && wasOK) log.warn(`${path} answers ${reply.status}`, { reason });
+    wasOK = isOK;
     return reply;
   };
 }

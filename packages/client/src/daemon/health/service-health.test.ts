@@ -40,7 +40,8 @@ function make(log: ToyLog, state: State = {}): ServiceHealthServers {
     addresses: () => {
       const { addresses = ["127.0.0.1"], host } = state;
       const isOnHost = host === undefined ? undefined : (ip: string): boolean => host.includes(ip);
-      return addresses instanceof Error ? Promise.reject(addresses) : Promise.resolve({ nodePorts: addresses, isOnHost });
+      if (addresses instanceof Error) throw addresses;
+      return { nodePorts: addresses, isOnHost };
     },
   });
   return servers;

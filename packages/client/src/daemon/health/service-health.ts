@@ -19,7 +19,7 @@ export interface ServiceHealthOptions {
   /** Whether the proxy itself keeps up; an unhealthy one answers 503 whatever the endpoints. */
   readonly isProxyHealthy: () => boolean;
   /** Read at every sync. */
-  readonly addresses: () => Promise<HealthAddresses>;
+  readonly addresses: () => HealthAddresses;
   /** Called once for each failure: the port of a Service (`namespace/name`) can't be opened. */
   readonly onListenError?: ((service: string, port: number, error: ProxyError) => void) | undefined;
 }
@@ -79,15 +79,15 @@ export class ServiceHealthServers {
     }
     for (const key of this.#reported.keys()) if (!wanted.has(key)) this.#reported.delete(key);
     if (wanted.size === 0) return;
-    const addresses = await this.#addresses();
+    const addresses = this.#addresses();
     let isComplete = true;
     for (const [key, desired] of wanted) isComplete = (await this.#follow(key, desired, addresses)) && isComplete;
     if (!isComplete) void this.#retryLater();
   }
 
-  async #addresses(): Promise<HealthAddresses> {
+  #addresses(): HealthAddresses {
     try {
-      return await this.#options.addresses();
+      return this.#options.addresses();
     } catch (error) {
       this.#options.log.warn("this host's addresses can't be read, health check node ports stay closed", {
         family: this.#options.family,

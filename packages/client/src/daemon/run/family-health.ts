@@ -19,7 +19,7 @@ export interface FamilyHealthOptions {
   readonly world: World;
   readonly hostAddresses: (family: IPFamily) => readonly string[];
   readonly isProxyHealthy: () => boolean;
-  readonly onEvent: ((event: ProxyEvent) => void) | undefined;
+  readonly onEvent?: ((event: ProxyEvent) => void) | undefined;
   readonly node: () => NodeContext | undefined;
 }
 
@@ -37,7 +37,7 @@ export class FamilyHealth {
       clock: world.clock,
       log: world.log,
       isProxyHealthy,
-      addresses: () => Promise.resolve(this.#addresses()),
+      addresses: () => this.#addresses(),
       onListenError: (service, port, error) => onEvent?.(closedHealthPortEvent(config.nodeName, { service, port, family, error })),
     });
   }

@@ -51,9 +51,9 @@ export interface FamilyParts<H, K extends KernelObject, S> {
   readonly report: (issue: Issue) => void;
   readonly isProxyHealthy: () => boolean;
   /** Hears what people are to see at the Node or at a Service. */
-  readonly onEvent: ((event: ProxyEvent) => void) | undefined;
-  readonly dryRun: ((text: string) => void) | undefined;
-  readonly leftovers: LeftoverOptions | undefined;
+  readonly onEvent?: ((event: ProxyEvent) => void) | undefined;
+  readonly dryRun?: ((text: string) => void) | undefined;
+  readonly leftovers?: LeftoverOptions | undefined;
   /** What was told of leftovers that can't be looked for. */
   readonly reported: ReportedCauses;
   /** What all families said, to doubt a state without any Service; undefined: it is believed. */

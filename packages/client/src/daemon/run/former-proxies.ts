@@ -20,7 +20,7 @@ export interface FormerProxiesOptions {
   readonly family: IPFamily;
   readonly world: World;
   /** Undefined: nobody looks for any. */
-  readonly leftovers: LeftoverOptions | undefined;
+  readonly leftovers?: LeftoverOptions | undefined;
   readonly reported: ReportedCauses;
   readonly isDryRun: boolean;
   readonly isOnce: boolean;

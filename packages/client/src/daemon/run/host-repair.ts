@@ -25,7 +25,7 @@ export interface HostRepairOptions<H, K extends KernelObject, S> {
   readonly log: Log;
   /** Called when host facts have changed. */
   readonly onNewFacts: () => void;
-  readonly onEvent: ((event: ProxyEvent) => void) | undefined;
+  readonly onEvent?: ((event: ProxyEvent) => void) | undefined;
 }
 
 /** Follows what the backend reports of its host: changed facts go to the sync loop, changes of other programs are repaired. */

@@ -171,12 +171,21 @@ function openFamilies<H, K extends KernelObject, S>(
   options: RunOptions & Required<Pick<RunOptions, "report">> & { readonly changes: RecentChanges },
   signal: AbortSignal,
 ): readonly FamilyRun<H, K, S>[] {
-  const { config, world, metrics, dryRun, report, leftovers, changes, hostAddresses = readHostAddresses } = options;
-  const states = options.allowsEmpty === true ? undefined : new FamilyStates();
-  const isOnce = options.once === true;
-  const reported = new ReportedCauses();
+  const { config, world, hostAddresses = readHostAddresses } = options;
   const families: FamilyRun<H, K, S>[] = [];
-  const isProxyHealthy = (): boolean => healthOf(families, config, world.clock).isHealthy;
+  const common = {
+    ...options,
+    module,
+    capabilities,
+    variants,
+    host,
+    hostAddresses,
+    reported: new ReportedCauses(),
+    states: options.allowsEmpty === true ? undefined : new FamilyStates(),
+    isOnce: options.once === true,
+    isProxyHealthy: () => healthOf(families, config, world.clock).isHealthy,
+    signal,
+  };
   let firstError: ProxyError | undefined;
   for (const family of FAMILIES) {
     try {
@@ -184,32 +193,7 @@ function openFamilies<H, K extends KernelObject, S>(
       if (capability !== true)
         throw new ProxyError("host_unsupported", `no ${family}: ${capability}`, { object: `backend ${module.name}` });
       const backend = dataplane.family(family);
-      const feed = options.feed(family);
-      families.push(
-        new FamilyRun({
-          module,
-          backend,
-          capabilities,
-          variants,
-          family,
-          feed,
-          host,
-          hostAddresses,
-          config,
-          world,
-          metrics,
-          report,
-          onEvent: options.onEvent,
-          isProxyHealthy,
-          dryRun,
-          leftovers,
-          reported,
-          states,
-          isOnce,
-          changes,
-          signal,
-        }),
-      );
+      families.push(new FamilyRun({ ...common, backend, family, feed: options.feed(family) }));
     } catch (error) {
       if (!ProxyError.is(error)) throw error;
       firstError ??= error;
