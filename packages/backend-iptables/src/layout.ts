@@ -1,5 +1,5 @@
 import { MARKER_CHAIN } from "@turnout/host/iptables/text";
-import type { TableName } from "@turnout/host/iptables/text";
+import type { Jump, TableName } from "@turnout/host/iptables/text";
 
 /** Chains whose rules belong to many: dispatch rules of rows go in and out one by one, at the head; the tail is the skeleton's. */
 export const SHARED_CHAINS: Readonly<Record<TableName, readonly string[]>> = {
@@ -37,15 +37,6 @@ export const GUARD_CHAIN = "KUBE-FIREWALL";
 
 /** The parameter that lets node ports answer on 127.0.0.1. */
 export const ROUTE_LOCALNET = "net.ipv4.conf.all.route_localnet";
-
-/** A jump from a chain of the kernel's into one of ours. */
-export interface Jump {
-  readonly table: TableName;
-  readonly from: string;
-  readonly to: string;
-  /** The rule, without its chain. */
-  readonly text: string;
-}
 
 function jump(table: TableName, from: string, to: string, comment: string, match: string = ""): Jump {
   return { table, from, to, text: `${match}-m comment --comment "${comment}" -j ${to}` };

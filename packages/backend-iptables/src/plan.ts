@@ -1,5 +1,5 @@
 import type { Delta, Plan, Put } from "@turnout/core/backend";
-import { deletionsOf, placeOf, restoreInput, rulesOf, SectionWriter } from "@turnout/host/iptables/text";
+import { deletionsOf, placeOf, restoreInput, SectionWriter, sectionWriters, writeRules } from "@turnout/host/iptables/text";
 import type { ChainObject, Section } from "@turnout/host/iptables/text";
 import { CHAIN_ORDER, GUARD_CHAIN } from "./layout.ts";
 import type { CounterObject, IptablesObject, SysctlObject } from "./objects.ts";
@@ -18,41 +18,19 @@ export type Step =
  * neither translated nor refused. Within nat: chains first, then what leads to them, then the deletion of those nothing leads to.
  */
 export function planDelta(delta: Delta<IptablesObject>): Plan<Step> {
-  const coming = new SectionWriter("filter", CHAIN_ORDER);
+  const coming = sectionWriters(CHAIN_ORDER);
   const going = new SectionWriter("filter", CHAIN_ORDER);
-  const nat = new SectionWriter("nat", CHAIN_ORDER);
-  const mangle = new SectionWriter("mangle", CHAIN_ORDER);
-  const writers = { filter: coming, nat, mangle };
-  const leaving = { filter: going, nat, mangle };
-  const parameters: SysctlObject[] = [];
-  const counters: Step[] = [];
-  const fresh = new Set(delta.put.flatMap(({ before, after }) => (after.kind === "shared" && before === undefined ? [after.key] : [])));
   const isTranslated = translationsOf(delta);
-  const gone = new Set(delta.remove.flatMap((object) => (object.kind === "shared" ? [object.key] : [])));
-  for (const object of delta.remove) {
-    // Kubelet's, and what the host or the other family may need for something else, stay.
-    if (object.kind === "guard" || object.kind === "sysctl" || object.kind === "counter") continue;
-    const { table, chain } = placeOf(object);
-    if (object.kind === "chain" || object.kind === "shared") leaving[table].dropChain({ ...object, kind: "chain" });
-    else if (object.kind === "jumps") leaving[table].writeJumps(chain, [], rulesOf(object.value));
-    else if (!gone.has(`${table} ${chain}`))
-      (table === "filter" && !isTranslated(object) ? coming : leaving[table]).deleteRule(object.key, object.value);
-  }
-  for (const { before, after } of delta.put) {
-    if (after.kind === "sysctl") parameters.push(after);
-    else if (after.kind === "counter") counters.push({ do: "count", object: after });
-    else if (after.kind === "chain") writers[placeOf(after).table].writeChain(after, textOf(before));
-    else if (after.kind === "shared") writers[placeOf(after).table].writeShared(after.key, after.value, textOf(before));
-    else if (after.kind === "jumps")
-      writers[placeOf(after).table].writeJumps(placeOf(after).chain, rulesOf(after.value), rulesOf(textOf(before) ?? ""));
-    else if (after.kind === "rule") writeRule(after.key, before, writers[placeOf(after).table], fresh);
-  }
+  // What kubelet has, and what the host or the other family may need for something else, is never removed.
+  writeRules(delta, { coming, going: { ...coming, filter: going } }, (rule) => rule.key.startsWith("filter ") && !isTranslated(rule));
+  const parameters = delta.put.flatMap(({ after }) => (after.kind === "sysctl" ? [after] : []));
+  const counters = delta.put.flatMap(({ after }): readonly Step[] => (after.kind === "counter" ? [{ do: "count", object: after }] : []));
   // Parameters are set behind the guard and before the rules that need them, at the price of another call. It has the guard alone: what drops and what
   // translates stay in one call, so that hardly any time passes between them.
-  const guard = parameters.length === 0 ? coming : new SectionWriter("filter", CHAIN_ORDER);
+  const guard = parameters.length === 0 ? coming.filter : new SectionWriter("filter", CHAIN_ORDER);
   writeGuard(delta.put, guard);
-  const first = guard === coming ? [] : guard.finish();
-  const rest = [coming, nat, going, mangle].flatMap((writer) => writer.finish());
+  const first = guard === coming.filter ? [] : guard.finish();
+  const rest = [coming.filter, coming.nat, going, coming.mangle].flatMap((writer) => writer.finish());
   const set = parameters.map((object): Step => ({ do: "set", object }));
   const rules = [...restoreSteps(first), ...set, ...restoreSteps(rest)];
   // Rules that name a counter are refused where there is none.
@@ -96,17 +74,6 @@ function translationsOf({ put, remove }: Delta<IptablesObject>): (rule: Iptables
 function destinationOf(key: string): string {
   const [, address = "", protocol = ""] = /^\w+ \S+ (?:-d (\S+) )?-p (\w+) /.exec(key) ?? [];
   return `${address} ${protocol} ${/ --dport (\d+) -j [^"]*$/.exec(key)?.[1] ?? ""}`;
-}
-
-function textOf(object: IptablesObject | undefined): string | undefined {
-  return typeof object?.value === "string" ? object.value : undefined;
-}
-
-function writeRule(key: string, before: IptablesObject | undefined, writer: SectionWriter, fresh: ReadonlySet<string>): void {
-  const { table, chain, rule } = placeOf({ key });
-  if (typeof before?.value === "number") writer.deleteRule(key, before.value - 1);
-  else if (fresh.has(`${table} ${chain}`)) writer.appendFirst(chain, rule);
-  else writer.insertRule(key);
 }
 
 /** What kubelet has as well is only added, each piece by itself. */

@@ -1,7 +1,7 @@
 import { nodePortAddresses, unusableReason } from "@turnout/core/backend";
 import type { Context, NodeContext } from "@turnout/core/backend";
-import { comment, MARKER_CHAIN, markBit, ruleText, toAddress, WORDS } from "@turnout/host/iptables/text";
-import type { ChainObject, JumpsObject, SharedObject, TableName } from "@turnout/host/iptables/text";
+import { comment, jumpObjects, MARKER_CHAIN, markBit, ruleText, toAddress, WORDS } from "@turnout/host/iptables/text";
+import type { ChainObject, SharedObject, TableName } from "@turnout/host/iptables/text";
 import { CANARY, GUARD_CHAIN, GUARD_JUMPS, GUARD_RULE, JUMPS, ROUTE_LOCALNET, SHARED_CHAINS } from "./layout.ts";
 import { counted, COUNTERS } from "./counters.ts";
 import type { IptablesObject } from "./objects.ts";
@@ -9,12 +9,6 @@ import type { IptablesFacts, IptablesOptions } from "./options.ts";
 
 const LAST = comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain");
 const TO_NODE_PORTS = "KUBE-NODEPORTS";
-
-/** Each chain of the kernel's with our jumps: who is put at the head last comes first. */
-const JUMP_OBJECTS: readonly JumpsObject[] = [...new Set(JUMPS.map(({ table, from }) => `${table} ${from}`))].map((key) => {
-  const texts = JUMPS.filter(({ table, from }) => `${table} ${from}` === key).map(({ text }) => text);
-  return { kind: "jumps", key, value: texts.toReversed().join("\n") };
-});
 
 /** Say what exists whatever the services are. */
 export function renderSkeleton(
@@ -32,7 +26,7 @@ export function renderSkeleton(
     ...fixedChains(node, host),
     ...shared,
     ...guard(node, options),
-    ...JUMP_OBJECTS,
+    ...jumpObjects(JUMPS),
     ...localhostParameters(isLocalhost),
     ...counters(host),
   ];

@@ -1,6 +1,6 @@
 import { MARKER_CHAIN } from "@turnout/host/iptables/text";
 import type { IPFamily } from "@turnout/core/backend";
-import type { TableName } from "@turnout/host/iptables/text";
+import type { Jump, TableName } from "@turnout/host/iptables/text";
 
 /** The chain whose rules translate packets to the virtual server with the endpoints of this node, in and out one by one. */
 export const TO_LOCAL = "TURNOUT-TO-LOCAL";
@@ -54,15 +54,6 @@ export const CHAIN_ORDER: readonly string[] = [
   "KUBE-NODE-PORT",
   "KUBE-SERVICES",
 ];
-
-/** A jump from a chain of the kernel's into one of ours. */
-export interface Jump {
-  readonly table: TableName;
-  readonly from: string;
-  readonly to: string;
-  /** The rule, without its chain. */
-  readonly text: string;
-}
 
 function jump(table: TableName, from: string, to: string, comment: string): Jump {
   return { table, from, to, text: `-m comment --comment "${comment}" -j ${to}` };

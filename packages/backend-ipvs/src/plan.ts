@@ -1,6 +1,6 @@
 import type { Delta, Due, Plan, Put } from "@turnout/core/backend";
-import { deletionsOf, placeOf, restoreInput, rulesOf, SectionWriter } from "@turnout/host/iptables/text";
-import type { ChainObject, RulesObject, Section, TableName } from "@turnout/host/iptables/text";
+import { deletionsOf, restoreInput, sectionWriters, writeRules } from "@turnout/host/iptables/text";
+import type { ChainObject, Section, SectionWriters } from "@turnout/host/iptables/text";
 import { CHAIN_ORDER } from "./layout.ts";
 import { readKey } from "./objects.ts";
 import { memberNameOf, memberOf } from "./sets.ts";
@@ -251,43 +251,11 @@ function sectionsOf(
   put: readonly Put<IpvsObject>[],
   remove: readonly IpvsObject[],
 ): { readonly coming: readonly Section[]; readonly going: readonly Section[] } {
-  const coming = writersOf();
-  const going = writersOf();
-  const fresh = new Set(put.flatMap(({ before, after }) => (after.kind === "shared" && before === undefined ? [after.key] : [])));
-  const gone = new Set(ofKind(remove, "shared").map(({ key }) => key));
-  for (const object of remove) {
-    if (!isRules(object)) continue;
-    const { table, chain } = placeOf(object);
-    if (object.kind === "chain" || object.kind === "shared") going[table].dropChain({ ...object, kind: "chain" });
-    else if (object.kind === "jumps") going[table].writeJumps(chain, [], rulesOf(object.value));
-    else if (!gone.has(`${table} ${chain}`)) going[table].deleteRule(object.key, object.value);
-  }
-  for (const { before, after } of put) {
-    if (!isRules(after)) continue;
-    const { table, chain, rule } = placeOf(after);
-    const writer = coming[table];
-    const old = typeof before?.value === "string" ? before.value : undefined;
-    if (after.kind === "chain") writer.writeChain(after, old);
-    else if (after.kind === "shared") writer.writeShared(after.key, after.value, old);
-    else if (after.kind === "jumps") writer.writeJumps(chain, rulesOf(after.value), rulesOf(old ?? ""));
-    else if (typeof before?.value === "number") writer.deleteRule(after.key, before.value - 1);
-    else if (fresh.has(`${table} ${chain}`)) writer.appendFirst(chain, rule);
-    else writer.insertRule(after.key);
-  }
+  const [coming, going] = [sectionWriters(CHAIN_ORDER), sectionWriters(CHAIN_ORDER)];
+  writeRules({ put, remove }, { coming, going });
   return { coming: finished(coming), going: finished(going) };
 }
 
-type Writers = Readonly<Record<TableName, SectionWriter>>;
-
-function writersOf(): Writers {
-  const writer = (table: TableName): SectionWriter => new SectionWriter(table, CHAIN_ORDER);
-  return { filter: writer("filter"), mangle: writer("mangle"), nat: writer("nat") };
-}
-
-function finished({ filter, mangle, nat }: Writers): readonly Section[] {
+function finished({ filter, mangle, nat }: SectionWriters): readonly Section[] {
   return [filter, mangle, nat].flatMap((writer) => writer.finish());
-}
-
-function isRules(object: IpvsObject): object is RulesObject {
-  return object.kind === "chain" || object.kind === "rule" || object.kind === "shared" || object.kind === "jumps";
 }

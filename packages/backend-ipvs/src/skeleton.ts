@@ -1,7 +1,7 @@
-import { comment, MARKER_CHAIN, markBit, ruleText, sourcePart, WORDS } from "@turnout/host/iptables/text";
+import { comment, jumpObjects, MARKER_CHAIN, markBit, ruleText, sourcePart, WORDS } from "@turnout/host/iptables/text";
 import { LOOPBACK_ADDRESS, namesLoopback } from "@turnout/core/backend";
 import type { Context, IPFamily, NodeContext } from "@turnout/core/backend";
-import type { ChainObject, JumpsObject, SharedObject, SourcePart } from "@turnout/host/iptables/text";
+import type { ChainObject, SharedObject, SourcePart } from "@turnout/host/iptables/text";
 import { CANARY, JUMPS, parametersOf, SHARED_CHAINS, TO_CLUSTER, TO_LOCAL } from "./layout.ts";
 import { SET_BASES, setName } from "./names.ts";
 import type { SetBase } from "./names.ts";
@@ -14,12 +14,6 @@ const NEW = "-m conntrack --ctstate NEW";
 const FROM_HOST = "-m addrtype --src-type LOCAL";
 const TO_HOST = "-m addrtype --dst-type LOCAL";
 const ADDRESS_AND_PORT = "dst,dst";
-
-/** Each chain of the kernel's with our jumps: who is put at the head last comes first. */
-const JUMP_OBJECTS: readonly JumpsObject[] = [...new Set(JUMPS.map(({ table, from }) => `${table} ${from}`))].map((key) => {
-  const texts = JUMPS.filter(({ table, from }) => `${table} ${from}` === key).map(({ text }) => text);
-  return { kind: "jumps", key, value: texts.toReversed().join("\n") };
-});
 
 /** What the skeleton is made for. */
 export interface SkeletonParts {
@@ -41,7 +35,7 @@ export function renderSkeleton(
     ...translations,
     ...filterChains(node),
     ...mangleChains(family),
-    ...JUMP_OBJECTS,
+    ...jumpObjects(JUMPS),
     ...Object.entries(parametersOf(family, options.strictARP, losesReusedPorts)).map(([key, value]): SysctlObject => ({
       kind: "sysctl",
       key,

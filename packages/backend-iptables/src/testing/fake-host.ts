@@ -5,9 +5,19 @@ import { LinuxFakeHost } from "@turnout/fakes";
 import { createFakeSysctl } from "@turnout/host/testing";
 import type { FollowOptions } from "@turnout/fakes";
 import type { FakeSysctl } from "@turnout/host/testing";
-import { FakeIptables, linesOf, tamperWith } from "@turnout/fakes/iptables";
-import type { FakeIptablesOptions } from "@turnout/fakes/iptables";
-import { isOwnChain, OWNERSHIP } from "./ownership.ts";
+import { FakeIptables, linesOf } from "@turnout/fakes/iptables";
+import type { FakeIptablesOptions, RuleOwnership } from "@turnout/fakes/iptables";
+import { isOwnChain, SHARED_CHAINS } from "../layout.ts";
+
+const TABLES = ["filter", "nat", "mangle"] as const;
+
+/** What in the tables is this backend's. KUBE-FIREWALL is kubelet's, whoever made it. */
+const OWNERSHIP: RuleOwnership = {
+  isOwnChain: (name) => TABLES.some((table) => isOwnChain(table, name) || SHARED_CHAINS[table].includes(name)),
+  isSharedChain: (_, name) => TABLES.some((table) => SHARED_CHAINS[table].includes(name)),
+  // What leads to KUBE-NODEPORTS isn't for one port; it counts from the chain's end.
+  isTail: (table, { chain }) => table === "nat" && chain === "KUBE-NODEPORTS",
+};
 
 const SYSCTLS: Readonly<Record<string, string>> = {
   "net.ipv4.conf.all.route_localnet": "0",
@@ -51,11 +61,7 @@ class FakeIptablesHost extends LinuxFakeHost implements IptablesFakeHost {
   }
 
   tamper(random: () => number): string | undefined {
-    const tampering = tamperWith(this.#iptables.ruleSets, random, isOwnChain);
-    if (tampering === undefined) return undefined;
-    const { variant, family } = tampering.rules;
-    this.#iptables.write(variant, family, tampering.input);
-    return `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}-restore: ${tampering.input.trimEnd().replaceAll("\n", "; ")}`;
+    return this.#iptables.tamper(random, OWNERSHIP.isOwnChain);
   }
 
   own(): readonly string[] {

@@ -1,4 +1,4 @@
-import { familyOf, hostPort } from "@turnout/core";
+import { FAMILIES, familyOf, hostPort } from "@turnout/core";
 import type { FakeHost, Packet, Trace } from "@turnout/conformance";
 import type { Exec } from "@turnout/core";
 import { LinuxFakeHost } from "@turnout/fakes";
@@ -6,12 +6,23 @@ import { createFakeIp, createFakeSysctl } from "@turnout/host/testing";
 import type { FollowOptions } from "@turnout/fakes";
 import type { FakeSysctl } from "@turnout/host/testing";
 import { FakeIpset } from "@turnout/fakes/ipset";
-import { FakeIptables, linesOf, tamperWith } from "@turnout/fakes/iptables";
-import type { FakeIptablesOptions } from "@turnout/fakes/iptables";
+import { FakeIptables, linesOf } from "@turnout/fakes/iptables";
+import type { FakeIptablesOptions, RuleOwnership } from "@turnout/fakes/iptables";
 import { FakeIpvs } from "@turnout/fakes/ipvs";
+import { isOwnChain, SHARED_CHAINS } from "../layout.ts";
 import { DEVICE } from "../names.ts";
+import { ownSets } from "../observe.ts";
 import type { IpvsWorld } from "../world.ts";
-import { isOwnChain, isOwnSet, OWNERSHIP } from "./ownership.ts";
+
+const TABLES = ["filter", "nat", "mangle"] as const;
+
+/** What in the tables is this backend's. */
+const OWNERSHIP: RuleOwnership = {
+  isOwnChain: (name) => TABLES.some((table) => isOwnChain(table, name) || SHARED_CHAINS[table].includes(name)),
+  isSharedChain: (_, name) => TABLES.some((table) => SHARED_CHAINS[table].includes(name)),
+  isTail: () => false,
+};
+const OWN_SETS: ReadonlySet<string> = new Set(FAMILIES.flatMap(ownSets));
 
 const SYSCTLS: Readonly<Record<string, string>> = {
   "net.ipv4.conf.all.route_localnet": "0",
@@ -81,7 +92,7 @@ class FakeIpvsHost extends LinuxFakeHost implements IpvsFakeHost {
 
   tamper(random: () => number): string | undefined {
     const acts = [
-      () => this.#tamperWithRules(random),
+      () => this.#iptables.tamper(random, OWNERSHIP.isOwnChain),
       () => this.#tamperWithSets(random),
       () => this.#tamperWithServers(random),
       () => this.takeAddress(random),
@@ -97,7 +108,7 @@ class FakeIpvsHost extends LinuxFakeHost implements IpvsFakeHost {
   own(): readonly string[] {
     return [
       ...this.#iptables.ruleSets.flatMap((rules) => linesOf(rules, "own", OWNERSHIP)),
-      ...this.#setLines(isOwnSet),
+      ...this.#setLines((name) => OWN_SETS.has(name)),
       ...this.#serverLines((address) => this.#isOwnServer(address)),
       ...this.links.addresses.map(({ ip, link }) => `${familyOf(ip)} address ${ip} on ${link}`).toSorted(),
     ];
@@ -110,7 +121,7 @@ class FakeIpvsHost extends LinuxFakeHost implements IpvsFakeHost {
   external(): readonly string[] {
     return [
       ...this.#iptables.ruleSets.flatMap((rules) => linesOf(rules, "foreign", OWNERSHIP)),
-      ...this.#setLines((name) => !isOwnSet(name)),
+      ...this.#setLines((name) => !OWN_SETS.has(name)),
       ...this.#serverLines((address) => !this.#isOwnServer(address)),
       ...[...this.links.devices].filter(([name]) => name !== DEVICE).map(([name, kind]) => `${kind} ${name}`),
     ];
@@ -144,17 +155,9 @@ class FakeIpvsHost extends LinuxFakeHost implements IpvsFakeHost {
       .toSorted();
   }
 
-  #tamperWithRules(random: () => number): string | undefined {
-    const tampering = tamperWith(this.#iptables.ruleSets, random, isOwnChain);
-    if (tampering === undefined) return undefined;
-    const { variant, family } = tampering.rules;
-    this.#iptables.write(variant, family, tampering.input);
-    return `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}-restore: ${tampering.input.trimEnd().replaceAll("\n", "; ")}`;
-  }
-
   #tamperWithSets(random: () => number): string | undefined {
     const entries = [...this.ipset.sets].flatMap(([name, set]) =>
-      isOwnSet(name) ? [...set.entries.keys()].map((entry) => `${name} ${entry}`) : [],
+      OWN_SETS.has(name) ? [...set.entries.keys()].map((entry) => `${name} ${entry}`) : [],
     );
     const chosen = entries[Math.floor(random() * entries.length)];
     if (chosen === undefined) return undefined;

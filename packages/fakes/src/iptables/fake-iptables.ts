@@ -12,6 +12,7 @@ import { EXTERNAL_RULES, KUBELET_RULES } from "./external-rules.ts";
 import { runProgram } from "./run-program.ts";
 import type { ToolResult, Program } from "./run-program.ts";
 import type { RuleSet } from "./tables.ts";
+import { tamperWith } from "./tamper.ts";
 import type { FollowOptions } from "../host/linux-fake-host.ts";
 import { tracePacket } from "../host/trace-packet.ts";
 import type { Balance, TraceHost } from "../host/trace-packet.ts";
@@ -100,6 +101,15 @@ export class FakeIptables {
     const name = `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}-restore`;
     const { code, stderr } = this.#commit({ variant, family, does: "restore", name }, ["--noflush"], input, EXTERNAL_PID);
     invariant(code === 0, `what others do goes through: ${input}: ${stderr}`);
+  }
+
+  /** Somebody else does one thing to a backend's chains: the command, with its input; undefined when there is nothing to do. */
+  tamper(random: () => number, isOwnChain: (name: string) => boolean): string | undefined {
+    const tampering = tamperWith(this.ruleSets, random, isOwnChain);
+    if (tampering === undefined) return undefined;
+    const { variant, family } = tampering.rules;
+    this.write(variant, family, tampering.input);
+    return `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}-restore: ${tampering.input.trimEnd().replaceAll("\n", "; ")}`;
   }
 
   /** Somebody takes the lock that legacy tools wait for; call what it gives to let it go. */

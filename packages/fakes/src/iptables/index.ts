@@ -5,7 +5,6 @@
  */
 export { linesOf } from "./inventory.ts";
 export type { RuleOwnership } from "./inventory.ts";
-export { tamperWith } from "./tamper.ts";
 export { FakeIptables } from "./fake-iptables.ts";
 export type { FakeIptablesOptions } from "./fake-iptables.ts";
 export { heard } from "./refusal.ts";

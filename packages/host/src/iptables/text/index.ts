@@ -4,7 +4,8 @@
  * Everything here is pure, so that what decides in a backend may use it.
  * @packageDocumentation
  */
-export { jumpOf } from "./jumps.ts";
+export { jumpObjects, jumpOf } from "./jumps.ts";
+export type { Jump } from "./jumps.ts";
 export { isMarked, MARKER_CHAIN, withoutOtherModes } from "./modes.ts";
 export type { ModeWords } from "./modes.ts";
 export * from "./objects.ts";
@@ -14,4 +15,5 @@ export { readCounted, readSaved, sharedObjects } from "./saved.ts";
 export { deletionsOf, restoreInput } from "./section.ts";
 export type { Section } from "./section.ts";
 export { cutSections } from "./cut-sections.ts";
-export { SectionWriter } from "./section-writer.ts";
+export { SectionWriter, sectionWriters, writeRules } from "./section-writer.ts";
+export type { SectionWriters } from "./section-writer.ts";

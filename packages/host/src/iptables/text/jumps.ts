@@ -1,4 +1,26 @@
-import type { RuleLocation } from "./objects.ts";
+import type { JumpsObject, RuleLocation, TableName } from "./objects.ts";
+
+/** A jump from a chain of the kernel's into one of a proxy's. */
+export interface Jump {
+  readonly table: TableName;
+  readonly from: string;
+  readonly to: string;
+  /** The rule, without its chain. */
+  readonly text: string;
+}
+
+/** Each chain of the kernel's with its jumps, of which the one that is put at the head last comes first. */
+export function jumpObjects(jumps: readonly Jump[]): readonly JumpsObject[] {
+  const byChain = Map.groupBy(jumps, ({ table, from }) => `${table} ${from}`);
+  return Array.from(byChain, ([key, own]) => ({
+    kind: "jumps",
+    key,
+    value: own
+      .map(({ text }) => text)
+      .toReversed()
+      .join("\n"),
+  }));
+}
 
 /**
  * Write the commands that delete the jumps of others to chains, from what `iptables-save` printed of each table. Pure.

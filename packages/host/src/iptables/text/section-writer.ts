@@ -1,5 +1,6 @@
+import type { KernelObject, Put } from "@turnout/core/backend";
 import { MISPLACED, placeOf, rulesOf } from "./objects.ts";
-import type { ChainObject, TableName } from "./objects.ts";
+import type { ChainObject, RulesObject, TableName } from "./objects.ts";
 import { declaration, ruleLines } from "./section.ts";
 import type { Section } from "./section.ts";
 
@@ -109,4 +110,45 @@ export class SectionWriter {
     this.#written += written;
     this.#growth += written - replaced;
   }
+}
+
+/** A writer for each table. */
+export type SectionWriters = Readonly<Record<TableName, SectionWriter>>;
+
+/** Make a writer for each table; see {@link SectionWriter}. */
+export function sectionWriters(chainOrder: readonly string[]): SectionWriters {
+  const writer = (table: TableName): SectionWriter => new SectionWriter(table, chainOrder);
+  return { filter: writer("filter"), mangle: writer("mangle"), nat: writer("nat") };
+}
+
+/** Write a difference of rules: what comes, and what goes. Single rules for which `isEarly` holds go with what comes. */
+export function writeRules(
+  { put, remove }: { readonly put: readonly Put<KernelObject>[]; readonly remove: readonly KernelObject[] },
+  { coming, going }: { readonly coming: SectionWriters; readonly going: SectionWriters },
+  isEarly: (rule: RulesObject) => boolean = () => false,
+): void {
+  const fresh = new Set(put.flatMap(({ before, after }) => (after.kind === "shared" && before === undefined ? [after.key] : [])));
+  const gone = new Set(remove.flatMap(({ kind, key }) => (kind === "shared" ? [key] : [])));
+  for (const object of remove.filter(isRules)) {
+    const { table, chain } = placeOf(object);
+    if (object.kind === "chain" || object.kind === "shared") going[table].dropChain({ ...object, kind: "chain" });
+    else if (object.kind === "jumps") going[table].writeJumps(chain, [], rulesOf(object.value));
+    else if (!gone.has(`${table} ${chain}`)) (isEarly(object) ? coming : going)[table].deleteRule(object.key, object.value);
+  }
+  for (const { before, after } of put) {
+    if (!isRules(after)) continue;
+    const { table, chain, rule } = placeOf(after);
+    const writer = coming[table];
+    const old = typeof before?.value === "string" ? before.value : undefined;
+    if (after.kind === "chain") writer.writeChain(after, old);
+    else if (after.kind === "shared") writer.writeShared(after.key, after.value, old);
+    else if (after.kind === "jumps") writer.writeJumps(chain, rulesOf(after.value), rulesOf(old ?? ""));
+    else if (typeof before?.value === "number") writer.deleteRule(after.key, before.value - 1);
+    else if (fresh.has(`${table} ${chain}`)) writer.appendFirst(chain, rule);
+    else writer.insertRule(after.key);
+  }
+}
+
+function isRules(object: KernelObject): object is RulesObject {
+  return object.kind === "chain" || object.kind === "rule" || object.kind === "shared" || object.kind === "jumps";
 }
