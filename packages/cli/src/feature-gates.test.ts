@@ -50,16 +50,6 @@ describe("a configuration of kube-proxy 1.37", () => {
     expect(err).toMatch(warning);
     expect(out).toContain("10.96.0.10");
   });
-
-  test.each([
-    ["mode: nftables\nfeatureGates: {NoSuchGateAnywhere: true}\n", "unrecognized feature gate: NoSuchGateAnywhere"],
-    ["mode: ipvs\nfeatureGates: {KubeProxyIPVS: false}\n", "KubeProxyIPVS=false refuses mode ipvs"],
-  ])("is refused: %s", async (body, reason) => {
-    const config = await env.file("config.yaml", HEAD + body);
-    const { code, err } = await turnout("render", ...file, "--config", config);
-    expect(code).toBe(2);
-    expect(err).toContain(reason);
-  });
 });
 
 describe("R-70 AllowServiceExternalIPs", () => {

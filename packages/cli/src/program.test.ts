@@ -40,14 +40,6 @@ async function kernel(): Promise<string> {
   return existsSync(path) ? await readFile(path, "utf8") : "empty";
 }
 
-async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (let attempt = 0; attempt < 1_000; attempt += 1) {
-    if (await isSo()) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error(`never happened: ${what}\n${env.out}${env.err}`);
-}
-
 interface ChangeLine {
   readonly family: string;
   readonly full: boolean;
@@ -148,9 +140,9 @@ describe("print", () => {
 
   test("--watch prints one line of JSON per change until it is stopped", async () => {
     const done = env.run("print", "--source", source(), "-o", "json", "--family", "4", "--watch");
-    await until("the first state", () => env.out.endsWith("\n"));
+    await env.until("the first state", () => env.out.endsWith("\n"));
     await env.file("cart.yaml", CART.replace("10.1.2.5", "10.1.2.6"));
-    await until("the change", () => env.out.includes("10.1.2.6"));
+    await env.until("the change", () => env.out.includes("10.1.2.6"));
     env.stop.abort();
     expect((await done).code).toBe(0);
     const states = env.out.trim().split("\n");
@@ -175,9 +167,9 @@ describe("print", () => {
     const other = CART.replaceAll("name: cart", "name: other").replaceAll("10.96.0.10", "10.96.0.11").split("---").slice(1).join("---");
     await env.file("cart.yaml", `${CART}---${other}`);
     const done = env.run("print", "--source", source(), "-o", "jsonl", "--family", "4", "--watch");
-    await until("the first state", () => env.out.endsWith("\n"));
+    await env.until("the first state", () => env.out.endsWith("\n"));
     await env.file("cart.yaml", CART);
-    await until("the deletion", () => env.out.includes('"delete":["shop/other:http/TCP"]'));
+    await env.until("the deletion", () => env.out.includes('"delete":["shop/other:http/TCP"]'));
     env.stop.abort();
     expect((await done).code).toBe(0);
     const last = JSON.parse(env.out.trim().split("\n").at(-1) ?? "") as ChangeLine;
@@ -285,9 +277,9 @@ describe("run", () => {
 
   test("it follows the source until it is stopped, and leaves the rules", async () => {
     const done = env.run("run", "--source", source(), ...flags);
-    await until("the first sync", async () => (await kernel()).includes("10.1.2.5"));
+    await env.until("the first sync", async () => (await kernel()).includes("10.1.2.5"));
     await env.file("cart.yaml", CART.replace("10.1.2.5", "10.1.2.6"));
-    await until("the change", async () => (await kernel()).includes("10.1.2.6"));
+    await env.until("the change", async () => (await kernel()).includes("10.1.2.6"));
     env.stop.abort();
     expect((await done).code).toBe(0);
     expect(await kernel()).toContain("10.1.2.6");
@@ -305,7 +297,7 @@ describe("run", () => {
       "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmetricsBindAddress: 127.0.0.9:40249\nhealthzBindAddress: 127.0.0.9:40256\n";
     const config = await env.file("config.yaml", head);
     const done = env.run("run", "--source", source(), "--backend", "./toy.mjs", "--config", config);
-    await until("the first sync", async () => (await kernel()).includes("10.1.2.5"));
+    await env.until("the first sync", async () => (await kernel()).includes("10.1.2.5"));
     await env.file("config.yaml", `${head}clusterCIDR: 10.0.0.0/8\n`);
     const { code, err } = await done;
     expect(code).toBe(1);

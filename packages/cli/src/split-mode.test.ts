@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { stat } from "node:fs/promises";
 import { createAuthority } from "@turnout/lab";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { freePort, CART, TOY_BACKEND, ToyEnvironment, type Outcome } from "./test-support/toy-environment.ts";
+import { freePort, CART, ToyEnvironment, type Outcome } from "./test-support/toy-environment.ts";
 
 let stateServer: ToyEnvironment;
 let node: ToyEnvironment;
@@ -51,38 +51,6 @@ describe("a node-state server in another process", () => {
       (all[0] as { endpoints: { isLocal: boolean }[] }).endpoints.map((one) => one.isLocal);
     expect(local(await rows())).toEqual([true, false]);
     expect(local(await rows("--node-name", "node2"))).toEqual([false, true]);
-  });
-
-  test("has a backend follow it, also when it is started again, and the rules stay", async () => {
-    await node.file("toy.mjs", TOY_BACKEND);
-    await serve();
-    const running = node.run(
-      "run",
-      "--backend",
-      "./toy.mjs",
-      "--source",
-      `api:${target}`,
-      "--healthz-bind-address",
-      "",
-      "--metrics-bind-address",
-      "",
-    );
-    const kernel = async (): Promise<string> => {
-      const { readFile } = await import("node:fs/promises");
-      return await readFile(join(node.directory, "kernel-IPv4.json"), "utf8").catch(() => "");
-    };
-    await expect.poll(kernel).toContain("10.96.0.10:80");
-    stateServer.stop.abort();
-    expect((await serving).code).toBe(0);
-    await says(node, "the node-state API is away, rules stay as they are");
-    expect(await kernel()).toContain("10.96.0.10:80");
-    await stateServer.file("services.yaml", CART.replaceAll("10.96.0.10", "10.96.0.11"));
-    await serve();
-    await expect.poll(kernel).toContain("10.96.0.11:80");
-    expect(await kernel()).not.toContain("10.96.0.10:80");
-    node.stop.abort();
-    expect((await running).code).toBe(0);
-    expect(await kernel()).toContain("10.96.0.11:80");
   });
 
   test("can be asked by a relay", async () => {

@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { parse } from "yaml";
 import { CART, ToyEnvironment } from "./test-support/toy-environment.ts";
 
 let env: ToyEnvironment;
@@ -54,33 +53,12 @@ describe("usage", () => {
     expect([code, out]).toEqual([2, ""]);
   });
 
-  test("a bad level is no reason to show stacks", async () => {
-    const { code, err } = await env.run("run", "-v", "foo");
-    expect([code, err]).toEqual([2, 'turnout: [invalid_object] expected a level like 4, found "foo": -v: pass a number, or none\n']);
-  });
-
   test("run takes kube-proxy's spellings of -v", async () => {
     const file = join(env.directory, "written.yaml");
     for (const level of [["-v", "4"], ["-v=4"], ["-v4"], ["--v=4"], ["--v", "4"]]) {
       expect(await env.run("run", ...level, "--write-config-to", file)).toEqual({ code: 0, out: "", err: "" });
       expect(await readFile(file, "utf8")).toMatch(/^ {2}verbosity: 4$/m);
     }
-  });
-
-  test("a flag that is given again adds to a list or a map, and replaces anything else, as in kube-proxy", async () => {
-    const file = join(env.directory, "written.yaml");
-    const lists = ["--nodeport-addresses=10.0.0.0/8", "--nodeport-addresses", "fd00::/8", "--vmodule=a=1", "--vmodule=b=2"];
-    const maps = ["--feature-gates=AllAlpha=true, AllBeta = false", "--feature-gates=AllAlpha=false"];
-    const { code } = await env.run("run", ...lists, ...maps, "--cluster-cidr=x", "--cluster-cidr=10.1.0.0/16", `--write-config-to=${file}`);
-    expect([code, parse(await readFile(file, "utf8"))]).toMatchObject([
-      0,
-      {
-        nodePortAddresses: ["10.0.0.0/8", "fd00::/8"],
-        featureGates: { AllAlpha: false, AllBeta: false },
-        clusterCIDR: "10.1.0.0/16",
-        logging: { vmodule: [{ filePattern: "a" }, { filePattern: "b" }] },
-      },
-    ]);
   });
 
   test.each(["--masquerade-all", "--cleanup", "--init-only", "--web-page", "--version"])("%s takes no word behind it", async (name) => {

@@ -1,9 +1,8 @@
 import { once } from "node:events";
-import { createServer, type AddressInfo } from "node:net";
 import { createServer as createHttpServer, type Server } from "node:http";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { CART, TOY_BACKEND, ToyEnvironment, type Outcome } from "../test-support/toy-environment.ts";
+import { CART, freePort, TOY_BACKEND, ToyEnvironment, type Outcome } from "../test-support/toy-environment.ts";
 
 let proxy: ToyEnvironment;
 let env: ToyEnvironment;
@@ -13,11 +12,7 @@ const others: Server[] = [];
 
 beforeEach(async () => {
   [proxy, env] = [await ToyEnvironment.create(), await ToyEnvironment.create()];
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  port = (server.address() as AddressInfo).port;
-  server.close();
-  await once(server, "close");
+  port = await freePort();
 });
 
 afterEach(async () => {
@@ -31,31 +26,15 @@ async function startProxy(): Promise<void> {
   const backend = await proxy.file("toy.mjs", TOY_BACKEND);
   const common = ["--node-name", "node1", "--healthz-bind-address", ""];
   const address = `127.0.0.1:${port}`;
-  running = proxy.run(
-    "run",
-    "--source",
-    `file:${join(proxy.directory, "cart.yaml")}`,
-    "--backend",
-    backend,
-    "--metrics-bind-address",
-    address,
-    ...common,
-  );
-  await until("the first sync", () => proxy.err.includes('"family":"IPv4"') && proxy.err.includes("first sync done"));
+  const source = `file:${join(proxy.directory, "cart.yaml")}`;
+  running = proxy.run("run", "--source", source, "--backend", backend, "--metrics-bind-address", address, ...common);
+  await proxy.until("the first sync", () => proxy.err.includes('"family":"IPv4"') && proxy.err.includes("first sync done"));
 }
 
 async function stopProxy(): Promise<void> {
   proxy.stop.abort();
   await running;
   running = undefined;
-}
-
-async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (let attempt = 0; attempt < 1_000; attempt += 1) {
-    if (await isSo()) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error(`never happened: ${what}\n${env.out}${env.err}${proxy.err}`);
 }
 
 /** Something else that has the port. */
@@ -81,20 +60,20 @@ describe("turnout status", () => {
     const shown = async (): Promise<string> => (await env.run("status", "--address", `127.0.0.1:${port}`)).out.slice(-400);
     expect(await shown()).toContain("Reported about API objects: nothing");
     await proxy.file("cart.yaml", `${CART}\n---\napiVersion: v1\nkind: [`);
-    await until("the report", () => proxy.err.includes("can't be parsed"));
+    await env.until("the report", () => proxy.err.includes("can't be parsed"));
     expect(await shown()).toMatch(/Reported about API objects:\n {2}\S*cart\.yaml:\d+: .*can't be parsed.*\n {4}→ /);
     await proxy.file("cart.yaml", CART);
-    await until("the file is whole", async () => (await shown()).includes("Reported about API objects: nothing"));
+    await env.until("the file is whole", async () => (await shown()).includes("Reported about API objects: nothing"));
   });
 
   test("--watch tells each change once where nobody looks at a terminal, and waits for a proxy that comes back", async () => {
     await startProxy();
     const watching = env.run("status", "--address", `127.0.0.1:${port}`, "--watch");
-    await until("the first line", () => env.out.includes("1 Services, 1 ports"));
+    await env.until("the first line", () => env.out.includes("1 Services, 1 ports"));
     await stopProxy();
-    await until("the proxy is gone", () => env.out.includes("no proxy answers"));
+    await env.until("the proxy is gone", () => env.out.includes("no proxy answers"));
     await startProxy();
-    await until("it is back", () => env.out.split("\n").length === 4);
+    await env.until("it is back", () => env.out.split("\n").length === 4);
     env.stop.abort();
     const { code, out } = await watching;
     expect([code, out.split("1 Services, 1 ports").length]).toEqual([0, 3]);
@@ -103,9 +82,9 @@ describe("turnout status", () => {
   test("--watch tells of a change that leaves all numbers as they were", async () => {
     await startProxy();
     const watching = env.run("status", "--address", `127.0.0.1:${port}`, "--watch");
-    await until("the first line", () => env.out.includes("1 Services, 1 ports"));
+    await env.until("the first line", () => env.out.includes("1 Services, 1 ports"));
     await proxy.file("cart.yaml", CART.replace("spec: {clusterIP", "spec: {internalTrafficPolicy: Local, clusterIP"));
-    await until("the second line", () => env.out.split("\n").length > 2);
+    await env.until("the second line", () => env.out.split("\n").length > 2);
     env.stop.abort();
     await watching;
     expect(env.out).toMatch(/IPv4: .*, change set 1, .*\n.*IPv4: .*, change set 2, /);
@@ -115,7 +94,7 @@ describe("turnout status", () => {
     await startProxy();
     env.isOutputTerminal = true;
     const watching = env.run("status", "--address", `127.0.0.1:${port}`, "--watch");
-    await until("two pictures", () => env.out.split("\u001b[H").length > 2);
+    await env.until("two pictures", () => env.out.split("\u001b[H").length > 2);
     env.stop.abort();
     await watching;
     expect(env.out.startsWith("\u001b[Hnode node1: healthy\u001b[K\n")).toBe(true);

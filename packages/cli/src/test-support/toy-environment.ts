@@ -56,6 +56,15 @@ export class ToyEnvironment {
     return readFile(join(this.directory, `kernel-${family}.json`), "utf8").catch(() => "");
   }
 
+  /** Wait until something has come about, ten seconds at most. */
+  async until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+    for (let attempt = 0; attempt < 1_000; attempt += 1) {
+      if (await isSo()) return;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    throw new Error(`never happened: ${what}\n${this.out}${this.err}`);
+  }
+
   async remove(): Promise<void> {
     this.stop.abort();
     await rm(this.directory, { recursive: true });

@@ -31,13 +31,6 @@ interface Surface {
 const surface = JSON.parse(readFileSync(new URL("../../../test/kube-proxy/surface.json", import.meta.url), "utf8")) as Surface;
 const HEAD = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
 
-/** Flags that a program of one backend does not take. */
-const WITHOUT: Readonly<Record<string, string>> = {
-  help: "it is not one of the command's options, and is taken without a value",
-  kubeconfig: "taken, without effect: the node-state server has it",
-  master: "the node-state server talks to the API server",
-};
-
 /** Fields whose default is another one. */
 const OTHER_DEFAULTS: Readonly<Record<string, string>> = {
   mode: "the backend is chosen at the start",
@@ -142,19 +135,6 @@ function pathsOf(args: readonly string[]): readonly ConfigPath[] {
 
 test("the list is of the kube-proxy whose feature gates are known", () => {
   expect(surface.version).toBe(KUBE_PROXY_VERSION);
-});
-
-test("every flag of kube-proxy is taken", () => {
-  const isTaken = (name: string): boolean => {
-    try {
-      proxyFlags([`--${name}=1`]);
-    } catch (error) {
-      return !(error instanceof Error && error.message.includes("it is no flag"));
-    }
-    return true;
-  };
-  const unknown = surface.flags.map(({ name }) => name).filter((name) => WITHOUT[name] === undefined && !isTaken(name));
-  expect(unknown).toEqual([]);
 });
 
 test("no flag mirrors a field that kube-proxy has not, but for those of its Windows build", () => {

@@ -85,12 +85,6 @@ describe("a backend's own program", () => {
     expect(err).toContain("stopped, rules stay in force");
   });
 
-  test("--once syncs one time and exits with 0", async () => {
-    await serveOnce();
-    expect(await program("--api", stateServer.target, "--once", ...QUIET)).toBe(0);
-    expect(kernel.objects.IPv4.has(SERVICE)).toBe(true);
-  });
-
   test("says that a gate which limits addresses has no effect on rows of a node-state server", async () => {
     await serveOnce();
     const args = ["--api", stateServer.target, "--node-name", "node7", "--once", ...QUIET];
@@ -106,33 +100,11 @@ describe("a backend's own program", () => {
     expect(kernel.applies).toBe(0);
   });
 
-  test("--once says why the host refused, when its time is over", async () => {
-    await serveOnce();
-    kernel.failures.push(...Array.from({ length: 200 }, () => new ProxyError("tool_failed", "toy refuses")));
-    expect(await program("--api", stateServer.target, "--once", "--timeout=600ms", ...QUIET)).toBe(1);
-    expect(err).toContain("turnout-toy: [timed_out] not done within 0.6 s: [tool_failed] toy refuses: --timeout waits longer");
-  });
-
   test("--once succeeds where the host recovers in time", async () => {
     await serveOnce();
     kernel.failures.push(...Array.from({ length: 9 }, () => new ProxyError("tool_failed", "toy refuses")));
     expect(await program("--api", stateServer.target, "--once", ...QUIET)).toBe(0);
     expect(kernel.objects.IPv4.has(SERVICE)).toBe(true);
-  });
-
-  test("--dry-run prints the plan and touches nothing", async () => {
-    await serveOnce();
-    expect(await program("--api", stateServer.target, "--once", "--dry-run", ...QUIET)).toBe(0);
-    expect(out).toContain(SERVICE);
-    expect(kernel.objects.IPv4.size).toBe(0);
-  });
-
-  test("takes a KubeProxyConfiguration file", async () => {
-    const file = join(stateServer.directory, "config.yaml");
-    await writeFile(file, "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nhostnameOverride: filed\n");
-    await serveOnce();
-    expect(await program("--api", stateServer.target, "--config", file, "--once")).toBe(0);
-    expect(stateServer.streams[0]?.requests[0]?.request).toMatchObject({ value: { nodeName: "filed" } });
   });
 
   test("--write-config-to writes the configuration with its defaults, and starts nothing", async () => {
@@ -160,15 +132,8 @@ describe("a backend's own program", () => {
 
   test.each([
     [["--bogus"], "unknown option '--bogus': see turnout-toy --help"],
-    [["stray"], "too many arguments"],
-    [["--api"], "option '--api <target>' argument missing"],
     [["--api", "nowhere"], '[invalid_object] it is no address: "nowhere"'],
     [["--once=maybe"], '"maybe" is neither true nor false: --once'],
-    [["--timeout", "0s"], "it must be longer than 0: --timeout"],
-    [["--logging-format", "xml"], '"xml" must be one of text, json: --logging-format'],
-    [["--backend-option", "x"], '"x" is not name=value'],
-    [["--cluster-cidr", "here"], "here"],
-    [["--config", "/no/such/file"], "the configuration file can't be read"],
   ])("%j is bad usage", async (args, reason) => {
     expect(await program(...args)).toBe(2);
     expect(err).toMatch(/^(?:\{.*\n)*turnout-toy: .*\n$/);
