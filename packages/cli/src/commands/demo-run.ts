@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { quietLogFor, type CommonOptions } from "@turnout/client/daemon";
 import { FAMILIES, probeModule, ProxyError, withWorldOf } from "@turnout/core";
 import { probeHost } from "@turnout/host";
@@ -80,7 +81,7 @@ async function holdDemo(options: DemoCommandOptions, env: Environment, hasColors
     const ear = await listenForClean();
     voice.out(hintsText(keptFacts(stage, ran.backend)));
     await voice.done(failureOf(ran.failures));
-    await Promise.race([ear.asked, aborted(env.signal)]);
+    if (!env.signal.aborted) await Promise.race([ear.asked, once(env.signal, "abort")]);
     await stage.destroy();
     await ear.close();
   } catch (error) {
@@ -88,13 +89,6 @@ async function holdDemo(options: DemoCommandOptions, env: Environment, hasColors
     if (!ProxyError.is(error)) throw error;
     await voice.done(error);
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }
 
 /** A demo that was reported and is still up. */

@@ -69,22 +69,6 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function readBooleanMap(value: unknown): Readonly<Record<string, boolean>> {
-  if (!isRecord(value)) throw expected("a map of names to true or false", value);
-  return Object.fromEntries(Object.entries(value).map(([name, on]) => [name, readBoolean(on)]));
-}
-
-function booleanMapFromFlag(text: string): Readonly<Record<string, boolean>> {
-  const pairs = text.split(",").filter((pair) => pair !== "");
-  return Object.fromEntries(
-    pairs.map((pair) => {
-      const equals = pair.indexOf("=");
-      if (equals < 1) throw expected("Name=true,Other=false", text);
-      return [pair.slice(0, equals).trim(), booleanFromFlag(pair.slice(equals + 1).trim())];
-    }),
-  );
-}
-
 /** One field of a line with commas: in quotes, or without any. */
 const LIST_PART = /(?:"((?:[^"]|"")*)"|([^",\n]*))(,|\n|$)/y;
 
@@ -101,21 +85,42 @@ function listFromFlag(text: string): readonly string[] {
   }
 }
 
+/** A kind whose values are shown as they are. */
+function plain<T extends Plain>(
+  placeholder: string | undefined,
+  fromFile: (value: unknown) => T,
+  fromFlag: (text: string) => T,
+  add?: (before: T, next: T) => T,
+): ValueKind<T> {
+  return { placeholder, fromFile, fromFlag, show: (value) => value, ...(add === undefined ? {} : { add }) };
+}
+
+function readList<T>(value: unknown, read: (one: unknown) => T): readonly T[] {
+  if (!Array.isArray(value)) throw expected("a list", value);
+  return value.map(read);
+}
+
+function readMap<T>(value: unknown, what: string, read: (one: unknown) => T): Readonly<Record<string, T>> {
+  if (!isRecord(value)) throw expected(`a map of names to ${what}`, value);
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, read(one)]));
+}
+
+/** Split `name=value` pairs. */
+function pairsOf(pairs: readonly string[], text: string, form: string): readonly (readonly [name: string, value: string])[] {
+  return pairs
+    .filter((pair) => pair !== "")
+    .map((pair) => {
+      const equals = pair.indexOf("=");
+      if (equals < 1) throw expected(form, text);
+      return [pair.slice(0, equals), pair.slice(equals + 1)];
+    });
+}
+
 /** Text as it is. */
-export const TEXT: ValueKind<string> = {
-  placeholder: "TEXT",
-  fromFile: readString,
-  fromFlag: (text) => text,
-  show: (value) => value,
-};
+export const TEXT: ValueKind<string> = plain("TEXT", readString, (text) => text);
 
 /** true or false; a flag may stand alone for true. */
-export const SWITCH: ValueKind<boolean> = {
-  placeholder: undefined,
-  fromFile: readBoolean,
-  fromFlag: booleanFromFlag,
-  show: (value) => value,
-};
+export const SWITCH: ValueKind<boolean> = plain(undefined, readBoolean, booleanFromFlag);
 
 /** Read a flag that may stand alone, by the words that Go takes. @throws {ProxyError} `invalid_object` for any other. */
 export function switchOf(flag: string, said: string | true | undefined): boolean {
@@ -125,20 +130,10 @@ export function switchOf(flag: string, said: string | true | undefined): boolean
 }
 
 /** A whole number. */
-export const INTEGER: ValueKind<number> = {
-  placeholder: "N",
-  fromFile: readInteger,
-  fromFlag: integerFromFlag,
-  show: (value) => value,
-};
+export const INTEGER: ValueKind<number> = plain("N", readInteger, integerFromFlag);
 
 /** Any finite number. */
-export const NUMBER: ValueKind<number> = {
-  placeholder: "N",
-  fromFile: readNumber,
-  fromFlag: numberFromFlag,
-  show: (value) => value,
-};
+export const NUMBER: ValueKind<number> = plain("N", readNumber, numberFromFlag);
 
 /** A Go duration, held in milliseconds. */
 export const DURATION: ValueKind<number> = {
@@ -163,12 +158,11 @@ function quantity(text: string): string {
 }
 
 /** A quantity of bytes, as it is written. */
-export const QUANTITY: ValueKind<string> = {
-  placeholder: "QUANTITY",
-  fromFile: (value) => quantity(typeof value === "number" ? String(value) : readString(value)),
-  fromFlag: quantity,
-  show: (value) => value,
-};
+export const QUANTITY: ValueKind<string> = plain(
+  "QUANTITY",
+  (value) => quantity(typeof value === "number" ? String(value) : readString(value)),
+  quantity,
+);
 
 function readModule(value: unknown): VModuleItem {
   if (!isRecord(value)) throw expected("a map of filePattern and verbosity", value);
@@ -193,15 +187,12 @@ function levelFromFlag(text: string): number {
 }
 
 /** How much is logged. */
-export const LEVEL: ValueKind<number> = { placeholder: "LEVEL", fromFile: readLevel, fromFlag: levelFromFlag, show: (value) => value };
+export const LEVEL: ValueKind<number> = plain("LEVEL", readLevel, levelFromFlag);
 
 /** How much is logged of single files; a flag is written `pattern=N,other=N`. */
 export const MODULES: ValueKind<readonly VModuleItem[]> = {
   placeholder: "PATTERN=N,…",
-  fromFile: (value) => {
-    if (!Array.isArray(value)) throw expected("a list", value);
-    return value.map(readModule);
-  },
+  fromFile: (value) => readList(value, readModule),
   fromFlag: (text) =>
     text
       .split(",")
@@ -212,61 +203,43 @@ export const MODULES: ValueKind<readonly VModuleItem[]> = {
 };
 
 /** A list of text; a flag separates by commas. */
-export const LIST: ValueKind<readonly string[]> = {
-  placeholder: "LIST",
-  fromFile: (value) => {
-    if (!Array.isArray(value)) throw expected("a list", value);
-    return value.map(readString);
-  },
-  fromFlag: listFromFlag,
-  add: (before, next) => [...before, ...next],
-  show: (value) => value,
-};
-
-function textMapFromFlag(text: string): Readonly<Record<string, string>> {
-  const pairs = listFromFlag(text).filter((pair) => pair !== "");
-  return Object.fromEntries(
-    pairs.map((pair) => {
-      const equals = pair.indexOf("=");
-      if (equals < 1) throw expected("name=text,other=text", text);
-      return [pair.slice(0, equals), pair.slice(equals + 1)];
-    }),
-  );
-}
+export const LIST: ValueKind<readonly string[]> = plain(
+  "LIST",
+  (value) => readList(value, readString),
+  listFromFlag,
+  (before, next) => [...before, ...next],
+);
 
 /** Texts by name; a flag is written `a=1,b=2`. */
-export const TEXTS: ValueKind<Readonly<Record<string, string>>> = {
-  placeholder: "NAME=TEXT,…",
-  fromFile: (value) => {
-    if (!isRecord(value)) throw expected("a map of names to text", value);
-    return Object.fromEntries(Object.entries(value).map(([name, text]) => [name, readString(text)]));
-  },
-  fromFlag: textMapFromFlag,
-  add: (before, next) => ({ ...before, ...next }),
-  show: (value) => value,
-};
+export const TEXTS: ValueKind<Readonly<Record<string, string>>> = plain(
+  "NAME=TEXT,…",
+  (value) => readMap(value, "text", readString),
+  (text) => Object.fromEntries(pairsOf(listFromFlag(text), text, "name=text,other=text")),
+  (before, next) => ({ ...before, ...next }),
+);
 
 /** Values of any kind by name, without those that are null; a file's only. */
-export const ANY_BY_NAME: ValueKind<Readonly<Record<string, Plain>>> = {
-  placeholder: "NAME=VALUE",
-  fromFile: (value) => {
-    if (!isRecord(value)) throw expected("a map of names to values", value);
-    return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null)) as Readonly<Record<string, Plain>>;
+export const ANY_BY_NAME: ValueKind<Readonly<Record<string, Plain>>> = plain(
+  "NAME=VALUE",
+  (value) => {
+    const all = readMap(value, "values", (one) => one);
+    return Object.fromEntries(Object.entries(all).filter(([, one]) => one !== null)) as Readonly<Record<string, Plain>>;
   },
-  fromFlag: (text) => {
+  (text) => {
     throw expected("a map in a file", text);
   },
-  show: (value) => value,
-};
+);
 
 /** Names with true or false; a flag is written `A=true,B=false`. */
-export const SWITCHES: ValueKind<Readonly<Record<string, boolean>>> = {
-  placeholder: "NAME=BOOL,…",
-  fromFile: readBooleanMap,
-  fromFlag: booleanMapFromFlag,
-  add: (before, next) => ({ ...before, ...next }),
-  show: (value) => value,
-};
+export const SWITCHES: ValueKind<Readonly<Record<string, boolean>>> = plain(
+  "NAME=BOOL,…",
+  (value) => readMap(value, "true or false", readBoolean),
+  (text) =>
+    Object.fromEntries(
+      pairsOf(text.split(","), text, "Name=true,Other=false").map(([name, on]) => [name.trim(), booleanFromFlag(on.trim())]),
+    ),
+  (before, next) => ({ ...before, ...next }),
+);
 
 /** Read a CIDR of the configuration: without blanks around it, as in kube-proxy. Undefined: it is none. */
 export function cidrOf(text: string): CIDR | undefined {

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { ProxyError, type Clock, type Log, type World } from "@turnout/core";
 import { bindAddressText, type BindAddress } from "../config/bind-address.ts";
@@ -128,13 +129,7 @@ export async function serveHttp(options: HttpOptions, signal: AbortSignal): Prom
       continue;
     }
     log.info(`serving ${name}`, { address: bindAddressText(address) });
-    await aborted(signal);
+    if (!signal.aborted) await once(signal, "abort");
     await closeServer(server);
   }
-}
-
-/** Resolve when a signal aborts, or at once if it has. */
-export async function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
