@@ -32,17 +32,24 @@ export async function checkAttacks({ site }: RealStage): Promise<void> {
   assert.equal(localnet.trim(), "0", "packets for 127.0.0.1 are routed");
 }
 
-/** `ipvsadm -C` right after a change: the virtual servers that were just written come back with all others, in both families. */
+/** `ipvsadm -C` during a change and right after it: the virtual servers that were just written come back with all others, in both families. */
 export async function checkCleared({ site }: RealStage): Promise<void> {
   const service = await site.services.create({ endpoints: ["pod-1-1"], protocols: ["TCP"] });
-  await service.setEndpoints(["pod-1-2"]);
-  await site.place(STAGE_NODE).run("ipvsadm", ["-C"]);
-  for (const family of FAMILIES) {
-    const { address, port } = service.target("clusterIP", family);
-    const untilMs = Date.now() + TIMEOUT_MS;
-    let server: string | undefined;
-    while (server === undefined && Date.now() < untilMs)
-      server = (await site.place("pod-1-3").agent().attempt({ address, port, timeoutMs: 1_000 })).server;
-    assert.equal(server, "pod-1-2", `the ${family} virtual server is not back after ${TIMEOUT_MS / 1_000} s`);
+  for (const [pod, when] of [
+    ["pod-1-2", "during"],
+    ["pod-2-1", "after"],
+  ] as const) {
+    const change = service.setEndpoints([pod]);
+    if (when === "after") await change;
+    await site.place(STAGE_NODE).run("ipvsadm", ["-C"]);
+    await change;
+    for (const family of FAMILIES) {
+      const { address, port } = service.target("clusterIP", family);
+      const untilMs = Date.now() + TIMEOUT_MS;
+      let server: string | undefined;
+      while (server === undefined && Date.now() < untilMs)
+        server = (await site.place("pod-1-3").agent().attempt({ address, port, timeoutMs: 1_000 })).server;
+      assert.equal(server, pod, `${when} a change: the ${family} virtual server is not back after ${TIMEOUT_MS / 1_000} s`);
+    }
   }
 }

@@ -26,6 +26,7 @@ export { walkPacket } from "./explain/walk.ts";
 export type { Walk } from "./explain/walk.ts";
 export { UNKNOWN_DEVICE } from "./explain/question.ts";
 export type { AskedPacket, ExplainedState, HiddenService, KnownObjects, KnownSource } from "./explain/question.ts";
+export { Backoff } from "./sync/backoff.ts";
 export { cleanUpBackend } from "./sync/clean-up.ts";
 export type { ProbedHost } from "./contract/host-module.ts";
 export { wallMs, workMs } from "./contract/world.ts";

@@ -57,6 +57,8 @@ export class ServerWriter {
   readonly #clock: Clock;
   readonly #family: IPFamily;
   readonly #drainMs: number;
+  /** Keys of virtual servers that the kernel refused, so their real servers can't be added. */
+  readonly #refused = new Set<string>();
 
   constructor({ ipvs, clock, family, drainMs }: ServerTools) {
     this.#ipvs = ipvs;
@@ -65,7 +67,10 @@ export class ServerWriter {
     this.#drainMs = drainMs;
   }
 
-  /** Carry operations out, each by itself. What is to go and is gone already is no failure. */
+  /**
+   * Carry operations out, each by itself. What is to go and is gone already is no failure.
+   * @throws {ProxyError} `not_found` where virtual servers that we made are gone: another program removes them, so everything has to be compared.
+   */
   async change(changes: readonly Change[], results: Results, signal: AbortSignal): Promise<void> {
     const outcomes = await this.#operate(changes, signal);
     const again = changes.flatMap(([object, operation], index): readonly Change[] => {
@@ -80,6 +85,12 @@ export class ServerWriter {
       const isGone = operation.verb.startsWith("delete") && error?.code === "not_found";
       if (!isGone) results.note(object, error);
       if (operation.verb === "add-service" && error !== undefined) results.absent.add(memberOf(object.key));
+      if (object.kind === "service") {
+        if (error === undefined || isGone) this.#refused.delete(object.key);
+        else this.#refused.add(object.key);
+        // It was made again, but its real servers went with it.
+        if (operation.verb === "edit-service" && outcomes[index]?.code === "not_found") throw outcomes[index];
+      } else if (object.kind === "server" && error?.code === "not_found" && !isGone && !this.#refused.has(virtualOf(object))) throw error;
     }
   }
 

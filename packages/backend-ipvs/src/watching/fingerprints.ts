@@ -107,6 +107,11 @@ export function filledSets(fingerprints: Fingerprints, family: IPFamily): readon
 /** The sign of whether there are virtual servers. */
 const ANY_FINGERPRINT = "virtual servers of IPv6";
 
+/** Whether {@link readServers} found no virtual server: `ipvsadm -C` may have run while we wrote. Pure. */
+export function areServersGone(fingerprints: Fingerprints): boolean {
+  return fingerprints.get(ANY_FINGERPRINT) === "none" || fingerprints.get("virtual servers") === "0";
+}
+
 /** The sign of how many members a set has. */
 export function setFingerprint(name: string): string {
   return `set ${name}`;

@@ -1,5 +1,5 @@
 import type { HostEvent, LeftObjects } from "@turnout/core/backend";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { rawService, rawSlice } from "@turnout/core/testing";
 import type { RawObject } from "@turnout/core/testing";
 import { DEVICE } from "../names.ts";
@@ -95,31 +95,42 @@ describe("watching the host", () => {
     expect(drifts).toHaveLength(1);
   });
 
-  it("sees in IPv6 that all was removed right after a write, what was just written included", async () => {
-    const v6 = (ip: string, endpoints: readonly string[]): readonly RawObject[] => {
-      const name = `v6-${ip.slice(-1)}`;
-      const slice = rawSlice(
-        name,
-        endpoints.map((one) => ({ ip: one, node: "node1" })),
-        { addressType: "IPv6" },
+  it.each(["right after a write", "during a write"])(
+    "sees in IPv6 that all was removed %s, what was just written included",
+    async (when) => {
+      const v6 = (ip: string, endpoints: readonly string[]): readonly RawObject[] => {
+        const name = `v6-${ip.slice(-1)}`;
+        const slice = rawSlice(
+          name,
+          endpoints.map((one) => ({ ip: one, node: "node1" })),
+          { addressType: "IPv6" },
+        );
+        return [rawService(name, { clusterIP: ip }), slice];
+      };
+      const six = await openProxy(host.world, {}, "IPv6");
+      await six.sync([...v6("fd00:96::1", ["fd00:1:1::1"]), ...v6("fd00:96::2", ["fd00:1:1::1"])]);
+      void follow(six.backend.watch?.(stop.signal));
+      await host.advance(1_000);
+      lefts.length = 0;
+      const changed = [...v6("fd00:96::1", ["fd00:1:1::1", "fd00:1:1::2"]), ...v6("fd00:96::2", ["fd00:1:1::1", "fd00:1:1::2"])];
+      const gone = ["fd00:96::1", "fd00:96::2"].map(
+        (address) => ({ verb: "delete-service", service: { ...WEB, family: "IPv6", address } }) as const,
       );
-      return [rawService(name, { clusterIP: ip }), slice];
-    };
-    const six = await openProxy(host.world, {}, "IPv6");
-    await six.sync([...v6("fd00:96::1", ["fd00:1:1::1"]), ...v6("fd00:96::2", ["fd00:1:1::1"])]);
-    void follow(six.backend.watch?.(stop.signal));
-    await host.advance(1_000);
-    lefts.length = 0;
-    const changed = [...v6("fd00:96::1", ["fd00:1:1::1", "fd00:1:1::2"]), ...v6("fd00:96::2", ["fd00:1:1::1"])];
-    await six.sync(changed);
-    host.ipvs.run(
-      ...["fd00:96::1", "fd00:96::2"].map((address) => ({ verb: "delete-service", service: { ...WEB, family: "IPv6", address } }) as const),
-    );
-    await host.advance(1_000);
-    for (const left of lefts) six.ledger.trust(left);
-    expect(await six.sync(changed)).toBe(5);
-    expect(six.ledger.differencesTo(await six.backend.observe(stop.signal))).toEqual([]);
-  });
+      const change = host.ipvs.change.bind(host.ipvs);
+      const write = vi.spyOn(host.ipvs, "change").mockImplementationOnce(async (...written) => {
+        const outcome = await change(...written);
+        if (when === "during a write") host.ipvs.run(...gone);
+        return outcome;
+      });
+      await six.sync(changed);
+      expect(write).toHaveBeenCalledOnce();
+      if (when === "right after a write") host.ipvs.run(...gone);
+      await host.advance(1_000);
+      for (const left of lefts) six.ledger.trust(left);
+      expect(await six.sync(changed)).toBe(6);
+      expect(six.ledger.differencesTo(await six.backend.observe(stop.signal))).toEqual([]);
+    },
+  );
 
   it("sees at once that an address of ours was removed: the kernel tells of addresses", async () => {
     // The last way of tampering, and the last address.

@@ -1,7 +1,17 @@
 import { FingerprintWatch } from "@turnout/host";
 import type { FingerprintChanges, Fingerprints } from "@turnout/host";
 import type { Step } from "../plan.ts";
-import { contentsOf, filledSets, readContents, readServers, readSets, setFingerprint, touchedBy, writtenContents } from "./fingerprints.ts";
+import {
+  areServersGone,
+  contentsOf,
+  filledSets,
+  readContents,
+  readServers,
+  readSets,
+  setFingerprint,
+  touchedBy,
+  writtenContents,
+} from "./fingerprints.ts";
 import type { FingerprintSources } from "./fingerprints.ts";
 import type { IpvsWorld } from "../world.ts";
 
@@ -32,6 +42,7 @@ export class Watches {
       look: () => readServers(sources),
       share: SERVERS_SHARE,
       onReported: (changes) => this.#forget(changes),
+      isSuspicious: areServersGone,
     });
     this.#sets = new FingerprintWatch({
       clock,

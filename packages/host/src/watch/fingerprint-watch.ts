@@ -24,6 +24,11 @@ export interface FingerprintWatchOptions {
   readonly onReported?: (changes: FingerprintChanges) => void;
   /** Done before a change is told: what is forgotten meanwhile isn't told. */
   readonly beforeReporting?: () => Promise<void>;
+  /**
+   * Whether what is seen right after a write of ours can't be ours alone, such as no virtual servers at all: then the changes since before the write
+   * are reported. Where looks are cheap only; default: never.
+   */
+  readonly isSuspicious?: (now: Fingerprints) => boolean;
 }
 
 /** So long there is between two looks at least, in ms. */
@@ -46,7 +51,8 @@ const UNREAD_MAX = 16;
  *
  * Shape: what we write ourselves is looked at before and after it, so that only others' changes are told. Everybody who follows hears everything.
  * A look is followed by a rest in proportion to the CPU time that it took, so a busy machine doesn't make looks rarer.
- * Edges: others' changes during a write of ours are not told, nor those that leave the signs as they were; comparing finds them. Where looking is
+ * Edges: others' changes during a write of ours are reported only where what is seen then is suspicious; comparing finds the others, and those that
+ * leave the fingerprints as they were. Where looking is
  * dear, what a write of ours concerns is reported only together with other changes until the next look but one.
  */
 export class FingerprintWatch {
@@ -54,6 +60,8 @@ export class FingerprintWatch {
   readonly #followers = new Set<EventQueue<FingerprintChanges>>();
   /** What was seen last; undefined: nobody follows. */
   #seen: Fingerprints | undefined;
+  /** What was seen last before a write of ours. */
+  #seenBeforeWrite: Fingerprints | undefined;
   /** Of these nothing is told at the next look that counts. */
   readonly #forgotten = new Set<string>();
   /** These we have written since the last look that counts. */
@@ -179,10 +187,12 @@ export class FingerprintWatch {
     this.#stop?.abort();
     this.#stop = undefined;
     this.#seen = undefined;
+    this.#seenBeforeWrite = undefined;
   }
 
-  /** What is seen now is ours. */
+  /** What is seen now is ours, unless it is suspicious. */
   async #begin(): Promise<void> {
+    this.#seenBeforeWrite = this.#seen ?? this.#seenBeforeWrite;
     this.#seen = undefined;
     await this.look();
   }
@@ -202,6 +212,7 @@ export class FingerprintWatch {
     if (now === undefined || !isCurrent() || this.#followers.size === 0) return;
     const changes = this.#untold(now);
     this.#seen = now;
+    this.#seenBeforeWrite = undefined;
     this.#forgotten.clear();
     this.#written.clear();
     if (changes.size === 0) return;
@@ -210,7 +221,8 @@ export class FingerprintWatch {
   }
 
   #untold(now: Fingerprints): FingerprintChanges {
-    const changes: FingerprintChanges = this.#seen === undefined ? new Map() : changesBetween(this.#seen, now);
+    const seen = this.#seen ?? (this.#options.isSuspicious?.(now) === true ? this.#seenBeforeWrite : undefined);
+    const changes: FingerprintChanges = seen === undefined ? NO_CHANGES : changesBetween(seen, now);
     const untold = this.#forgotten.size === 0 ? changes : new Map([...changes].filter(([sign]) => !this.#forgotten.has(sign)));
     return [...untold.keys()].every((sign) => this.#written.has(sign)) ? NO_CHANGES : untold;
   }

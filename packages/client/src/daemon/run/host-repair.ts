@@ -1,4 +1,5 @@
 import {
+  Backoff,
   ProxyError,
   type Backend,
   type Clock,
@@ -48,7 +49,7 @@ export class HostRepair<H, K extends KernelObject, S> {
     this.#pacer?.synced(event);
   }
 
-  /** Follow the host until aborted; watching that ends or fails is begun again. Rejects with defects alone. */
+  /** Follow the host until aborted; watching that ends or fails is begun again, soon at first. Rejects with defects alone. */
   async run(signal: AbortSignal): Promise<void> {
     const { backend, family, clock, log, config, loop } = this.#options;
     const { syncPeriodMs } = config;
@@ -60,7 +61,9 @@ export class HostRepair<H, K extends KernelObject, S> {
     const fix = (left: LeftObjects): void => loop().fix(left);
     this.#pacer = new RepairPacer({ family, clock, log, audit, fix, onChange, maxWaitMs: syncPeriodMs, signal });
     if (backend.watch === undefined) return;
+    const backoff = new Backoff(syncPeriodMs);
     while (!signal.aborted) {
+      const sinceMs = clock.nowMs();
       try {
         for await (const event of backend.watch(signal)) this.#hear(event);
         if (signal.aborted) return;
@@ -71,7 +74,8 @@ export class HostRepair<H, K extends KernelObject, S> {
         if (!ProxyError.is(error)) throw error;
         log.warn("the host can't be watched, trying again", { family, error });
       }
-      await clock.sleep(syncPeriodMs, signal);
+      if (clock.nowMs() - sinceMs > syncPeriodMs) backoff.reset();
+      await clock.sleep(backoff.next(), signal);
       // Something may have changed while nobody watched.
       if (!signal.aborted) audit();
     }

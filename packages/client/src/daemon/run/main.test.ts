@@ -284,10 +284,15 @@ describe("a running proxy", () => {
     await proxy.started({}, broken);
     const before = watches;
     proxy.kernel.objects.IPv4.clear();
-    await proxy.world.clock.advance(30_000);
+    await proxy.world.clock.advance(1_000);
     await proxy.world.clock.advance(100);
     expect(watches).toBeGreaterThan(before);
     expect(proxy.kernel.objects.IPv4.has(SERVICE)).toBe(true);
+    // What stays broken is tried once in a sync period.
+    await proxy.world.clock.advance(60_000);
+    const tried = watches;
+    await proxy.world.clock.advance(60_000);
+    expect(watches - tried).toBeLessThanOrEqual(4);
   });
 });
 
