@@ -83,7 +83,8 @@ export function isAtSocket(state: ExplainedState, packet: AskedPacket, { destina
   const { variants, node } = state;
   if (variants.localClients !== "sockets" || packet.protocol === "SCTP") return false;
   if (packet.device === "") return true;
-  if (!isPodHere(state, packet.source)) return false;
+  const isOfRange = isWithin(packet.source, node.podCIDRs) && !state.hostAddresses.includes(packet.source);
+  if (!isOfRange && !isEndpointHere(state, packet.source)) return false;
   const { sourceRanges } = destination;
   if (sourceRanges === undefined) return true;
   const { detector } = node;
@@ -98,10 +99,9 @@ export function isAtSocket(state: ExplainedState, packet: AskedPacket, { destina
   return detector?.by === "cidr" && pods.every(isCovered);
 }
 
-/** Whether an address is a pod's of this node: of its range, or an endpoint's here. */
-function isPodHere({ node, rows, hostAddresses }: ExplainedState, address: string): boolean {
+/** Tell whether an address is an endpoint's here, and none of this host's own. Pure. */
+export function isEndpointHere({ rows, hostAddresses }: ExplainedState, address: string): boolean {
   if (hostAddresses.includes(address)) return false;
-  if (isWithin(address, node.podCIDRs)) return true;
   for (const { endpoints } of rows) if (endpoints.some(({ ip, isLocal }) => isLocal && ip === address)) return true;
   return false;
 }

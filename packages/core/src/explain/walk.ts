@@ -3,7 +3,7 @@ import { printableName } from "../model/names.ts";
 import type { Destination, DestinationKind, Endpoint, Rule, ServicePort } from "../model/rows.ts";
 import type { Cause, Fate, FateEndpoint, Step } from "./answer.ts";
 import { emptyPoolCauses, hintCauses, sourceRangeCause } from "./empty-pools.ts";
-import { decidingRule, detectorText, hitOf, isAtSocket, isFromHost, isFromPod, isWithin } from "./hit.ts";
+import { decidingRule, detectorText, hitOf, isAtSocket, isEndpointHere, isFromHost, isFromPod, isWithin } from "./hit.ts";
 import type { Hit } from "./hit.ts";
 import { loopbackAnswer } from "./loopback.ts";
 import { contestedCauses, missCauses } from "./near-misses.ts";
@@ -192,15 +192,9 @@ function forwardedTo(state: ExplainedState, packet: AskedPacket, hit: Hit, rule:
     ...(isBySocket ? { at: "socket" as const } : {}),
     ...(isHostAddress ? { isHostAddress } : {}),
     ...(isHostAddress && destination.kind === "clusterIP" ? { isClusterIP: true as const } : {}),
-    ...(isPodHere(state, source) ? { isSenderHere: true as const } : {}),
+    ...(isEndpointHere(state, source) ? { isSenderHere: true as const } : {}),
   };
   return { steps, fate, causes: [] };
-}
-
-function isPodHere({ rows, hostAddresses }: ExplainedState, source: string): boolean {
-  if (hostAddresses.includes(source)) return false;
-  for (const { endpoints } of rows) if (endpoints.some(({ ip, isLocal }) => isLocal && ip === source)) return true;
-  return false;
 }
 
 /** Nobody can tell from here whose sockets are left alone: that depends on how the backend was told, and on the client's cgroup. */

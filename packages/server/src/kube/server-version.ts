@@ -1,7 +1,9 @@
 import { ProxyError, type Clock } from "@turnout/core";
 import { backoffMs } from "./backoff.ts";
 import type { KubeClient } from "./kube-client.ts";
+import { collect } from "./list-page.ts";
 import { HTTP } from "./refusal.ts";
+import { Watchdog } from "./watchdog.ts";
 
 /** What asking needs. */
 export interface VersionQuestion {
@@ -46,22 +48,18 @@ export async function askServerVersion(
 
 async function askOnce(client: KubeClient, clock: Clock, signal: AbortSignal): Promise<Answer> {
   const late = new AbortController();
-  const done = new AbortController();
-  const timer = clock.sleep(ANSWER_MS, AbortSignal.any([signal, done.signal])).then(() => late.abort());
+  const dog = new Watchdog(clock, ANSWER_MS, () => late.abort());
   try {
     const answer = await client.ask({ path: "/version", idleMs: ANSWER_MS }, AbortSignal.any([signal, late.signal]));
     if (answer.kind === "unreached") return "unreached";
     if (answer.kind === "refused") return refusal(answer.status);
-    const parts: Buffer[] = [];
-    for await (const chunk of answer.chunks) parts.push(chunk);
-    const version = versionIn(Buffer.concat(parts).toString());
+    const version = versionIn(await collect(answer.chunks));
     return version === undefined ? "unsaid" : { version };
   } catch (error) {
     if (ProxyError.is(error)) return "failed";
     throw error;
   } finally {
-    done.abort();
-    await timer;
+    dog.stop();
   }
 }
 
