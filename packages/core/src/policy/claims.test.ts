@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { parseCIDR } from "../model/addresses.ts";
 import { Claims, hasUsableEndpoint } from "./claims.ts";
 import type { Ground } from "./claims.ts";
@@ -52,106 +52,101 @@ function ground(ranges: readonly string[], nodeAddresses: readonly string[] = []
   return { serviceRanges: ranges.flatMap((text) => parseCIDR(text) ?? []), nodeAddresses: new Set(nodeAddresses) };
 }
 
-function held(claims: Claims<ServicePort>, key: string): readonly string[] {
-  return claims.resolve(key)?.row.destinations.map(({ address }) => address) ?? [];
+let claims: Claims<ServicePort>;
+beforeEach(() => {
+  claims = new Claims<ServicePort>(hasUsableEndpoint);
+});
+
+function held(key: string, of = claims): readonly string[] {
+  return of.resolve(key)?.row.destinations.map(({ address }) => address) ?? [];
 }
 
 /** Put a row in or take it out; the keys of the others that this may have touched. */
-function put(claims: Claims<ServicePort>, key: string, wanted: ServicePort | undefined): readonly string[] {
+function put(key: string, wanted: ServicePort | undefined, into = claims): readonly string[] {
   const affected = new Set<string>();
-  claims.set(key, wanted, affected);
+  into.set(key, wanted, affected);
   return [...affected].filter((other) => other !== key);
 }
 
 describe("R-53 claims: when two rows want one address and port", () => {
   it("the older has it, the younger keeps the rest of its own", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
-    put(claims, "young", row("young", 2, ["x", "y"]));
-    expect(put(claims, "old", row("old", 1, ["x"]))).toEqual(["young"]);
-    expect([held(claims, "old"), held(claims, "young")]).toEqual([["x"], ["y"]]);
+    put("young", row("young", 2, ["x", "y"]));
+    expect(put("old", row("old", 1, ["x"]))).toEqual(["young"]);
+    expect([held("old"), held("young")]).toEqual([["x"], ["y"]]);
     expect(claims.resolve("young")?.lost).toMatchObject([{ winner: "old", destination: { address: "x" } }]);
   });
 
   it("a row that takes something is told of before the one that loses it", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
-    put(claims, "young", row("young", 2, ["x"]));
+    put("young", row("young", 2, ["x"]));
     const affected = new Set<string>();
     claims.set("old", row("old", 1, ["x"]), affected);
     expect([...affected]).toEqual(["old", "young"]);
   });
 
   it("the address comes back when the winner goes, or stops wanting it", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
-    put(claims, "old", row("old", 1, ["x"]));
-    put(claims, "young", row("young", 2, ["x"]));
-    expect(put(claims, "old", row("old", 1, ["z"]))).toEqual(["young"]);
-    expect(held(claims, "young")).toEqual(["x"]);
-    put(claims, "old", row("old", 1, ["x"]));
-    expect(put(claims, "old", undefined)).toEqual(["young"]);
-    expect(held(claims, "young")).toEqual(["x"]);
+    put("old", row("old", 1, ["x"]));
+    put("young", row("young", 2, ["x"]));
+    expect(put("old", row("old", 1, ["z"]))).toEqual(["young"]);
+    expect(held("young")).toEqual(["x"]);
+    put("old", row("old", 1, ["x"]));
+    expect(put("old", undefined)).toEqual(["young"]);
+    expect(held("young")).toEqual(["x"]);
   });
 
   it("of three, the next oldest follows", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     for (const [key, createdMs] of [
       ["c", 3],
       ["a", 1],
       ["b", 2],
     ] as const)
-      put(claims, key, row(key, createdMs, ["x"]));
-    put(claims, "a", undefined);
-    expect([held(claims, "b"), held(claims, "c")]).toEqual([["x"], []]);
+      put(key, row(key, createdMs, ["x"]));
+    put("a", undefined);
+    expect([held("b"), held("c")]).toEqual([["x"], []]);
   });
 
   it("equal age: the key decides", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
-    put(claims, "b", row("b", 1, ["x"]));
-    put(claims, "a", row("a", 1, ["x"]));
-    expect([held(claims, "a"), held(claims, "b")]).toEqual([["x"], []]);
+    put("b", row("b", 1, ["x"]));
+    put("a", row("a", 1, ["x"]));
+    expect([held("a"), held("b")]).toEqual([["x"], []]);
   });
 
   it("another protocol or port is another claim", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
-    put(claims, "tcp", row("tcp", 1, ["x"]));
-    put(claims, "udp", row("udp", 2, ["x"], "UDP"));
-    expect([held(claims, "tcp"), held(claims, "udp")]).toEqual([["x"], ["x"]]);
+    put("tcp", row("tcp", 1, ["x"]));
+    put("udp", row("udp", 2, ["x"], "UDP"));
+    expect([held("tcp"), held("udp")]).toEqual([["x"], ["x"]]);
   });
 
   it("a row nobody contests is not copied, and an unknown one has nothing", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     const standalone = row("a", 1, ["x"]);
-    put(claims, "a", standalone);
+    put("a", standalone);
     expect(claims.resolve("a")?.row).toBe(standalone);
     expect(claims.resolve("b")).toBeUndefined();
   });
 
   it("the kind goes before the age: cluster IP, load-balancer IP, external IP", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
-    put(claims, "external", wanting("external", 1, "externalIP x 80"));
-    expect(put(claims, "balanced", wanting("balanced", 2, "loadBalancerIP x 80"))).toEqual(["external"]);
-    expect(put(claims, "owner", wanting("owner", 3, "clusterIP x 80"))).toEqual(["balanced"]);
-    put(claims, "later", wanting("later", 0, "externalIP x 80"));
-    expect(["external", "balanced", "owner", "later"].map((key) => held(claims, key))).toEqual([[], [], ["x"], []]);
+    put("external", wanting("external", 1, "externalIP x 80"));
+    expect(put("balanced", wanting("balanced", 2, "loadBalancerIP x 80"))).toEqual(["external"]);
+    expect(put("owner", wanting("owner", 3, "clusterIP x 80"))).toEqual(["balanced"]);
+    put("later", wanting("later", 0, "externalIP x 80"));
+    expect(["external", "balanced", "owner", "later"].map((key) => held(key))).toEqual([[], [], ["x"], []]);
     expect(claims.resolve("external")?.lost).toMatchObject([{ winner: "owner", wonAs: "clusterIP" }]);
-    put(claims, "owner", undefined);
-    expect(put(claims, "balanced", undefined)).toEqual(["later"]);
-    expect([held(claims, "external"), held(claims, "later")]).toEqual([[], ["x"]]);
+    put("owner", undefined);
+    expect(put("balanced", undefined)).toEqual(["later"]);
+    expect([held("external"), held("later")]).toEqual([[], ["x"]]);
   });
 
   it("a change of kind alone is a change", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
-    put(claims, "old", wanting("old", 1, "externalIP x 80"));
-    put(claims, "young", wanting("young", 2, "externalIP x 80"));
-    expect(put(claims, "young", wanting("young", 2, "loadBalancerIP x 80"))).toEqual(["old"]);
-    expect([held(claims, "old"), held(claims, "young")]).toEqual([[], ["x"]]);
+    put("old", wanting("old", 1, "externalIP x 80"));
+    put("young", wanting("young", 2, "externalIP x 80"));
+    expect(put("young", wanting("young", 2, "loadBalancerIP x 80"))).toEqual(["old"]);
+    expect([held("old"), held("young")]).toEqual([[], ["x"]]);
   });
 
   it("who goes without either way has not changed, when one of thousands passes an address to another", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
-    for (let index = 0; index < 2_000; index++) put(claims, `s${index}`, row(`s${index}`, index, ["x"]));
-    expect(put(claims, "s0", undefined)).toEqual(["s1"]);
-    expect(put(claims, "s0", row("s0", 0, ["x"]))).toEqual(["s1"]);
-    expect(put(claims, "s500", undefined)).toEqual([]);
+    for (let index = 0; index < 2_000; index++) put(`s${index}`, row(`s${index}`, index, ["x"]));
+    expect(put("s0", undefined)).toEqual(["s1"]);
+    expect(put("s0", row("s0", 0, ["x"]))).toEqual(["s1"]);
+    expect(put("s500", undefined)).toEqual([]);
   });
 });
 
@@ -159,73 +154,67 @@ describe("R-71 the oldest with a usable endpoint", () => {
   const X = "externalIP x 80";
 
   it("holds an external IP within a namespace, and passes it on and back with its endpoints", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
-    put(claims, "blue", served(wanting("blue", 1, X, "clusterIP b 80"), true));
-    put(claims, "green", served(wanting("green", 2, X), true));
-    expect(["blue", "green"].map((key) => held(claims, key))).toEqual([["x", "b"], []]);
-    expect(put(claims, "blue", served(wanting("blue", 1, X, "clusterIP b 80"), false))).toEqual(["green"]);
-    expect(["blue", "green"].map((key) => held(claims, key))).toEqual([["b"], ["x"]]);
+    put("blue", served(wanting("blue", 1, X, "clusterIP b 80"), true));
+    put("green", served(wanting("green", 2, X), true));
+    expect(["blue", "green"].map((key) => held(key))).toEqual([["x", "b"], []]);
+    expect(put("blue", served(wanting("blue", 1, X, "clusterIP b 80"), false))).toEqual(["green"]);
+    expect(["blue", "green"].map((key) => held(key))).toEqual([["b"], ["x"]]);
     expect(claims.resolve("blue")?.lost).toMatchObject([{ winner: "green", wonAs: "externalIP", isForNow: true }]);
-    expect(put(claims, "green", served(wanting("green", 2, X), false))).toEqual(["blue"]);
-    expect(["blue", "green"].map((key) => held(claims, key))).toEqual([["x", "b"], []]);
-    put(claims, "green", served(wanting("green", 2, X), true));
-    expect(put(claims, "blue", served(wanting("blue", 1, X, "clusterIP b 80"), true))).toEqual(["green"]);
-    expect(held(claims, "blue")).toEqual(["x", "b"]);
+    expect(put("green", served(wanting("green", 2, X), false))).toEqual(["blue"]);
+    expect(["blue", "green"].map((key) => held(key))).toEqual([["x", "b"], []]);
+    put("green", served(wanting("green", 2, X), true));
+    expect(put("blue", served(wanting("blue", 1, X, "clusterIP b 80"), true))).toEqual(["green"]);
+    expect(held("blue")).toEqual(["x", "b"]);
     expect(claims.resolve("green")?.lost[0]?.isForNow).toBeUndefined();
   });
 
   it("never takes it from an older one of another namespace, whose own namespace goes on with it", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
-    put(claims, "a1", served(wanting("a1", 1, X), false, "a"));
-    put(claims, "b", served(wanting("b", 2, X), true, "b"));
-    expect(["a1", "b"].map((key) => held(claims, key))).toEqual([["x"], []]);
-    put(claims, "a2", served(wanting("a2", 3, X), true, "a"));
-    expect(["a1", "b", "a2"].map((key) => held(claims, key))).toEqual([[], [], ["x"]]);
+    put("a1", served(wanting("a1", 1, X), false, "a"));
+    put("b", served(wanting("b", 2, X), true, "b"));
+    expect(["a1", "b"].map((key) => held(key))).toEqual([["x"], []]);
+    put("a2", served(wanting("a2", 3, X), true, "a"));
+    expect(["a1", "b", "a2"].map((key) => held(key))).toEqual([[], [], ["x"]]);
     expect(claims.resolve("b")?.lost[0]?.isForNow).toBeUndefined();
-    expect(put(claims, "a1", undefined).toSorted()).toEqual(["a2", "b"]);
-    expect(["b", "a2"].map((key) => held(claims, key))).toEqual([["x"], []]);
+    expect(put("a1", undefined).toSorted()).toEqual(["a2", "b"]);
+    expect(["b", "a2"].map((key) => held(key))).toEqual([["x"], []]);
   });
 
   it("is asked for only among rows of one kind, and for no cluster IP or node port", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     for (const [at, kind] of ["clusterIP", "nodePort", "loadBalancerIP"].entries()) {
       const place = kind === "nodePort" ? "nodePort 30080" : `${kind} 10.9.9.${at} 80`;
-      put(claims, `${kind}-old`, served(wanting(`${kind}-old`, 1, place), false));
-      put(claims, `${kind}-new`, served(wanting(`${kind}-new`, 2, kind === "loadBalancerIP" ? `externalIP 10.9.9.${at} 80` : place), true));
-      expect([held(claims, `${kind}-old`).length, held(claims, `${kind}-new`).length]).toEqual([1, 0]);
+      put(`${kind}-old`, served(wanting(`${kind}-old`, 1, place), false));
+      put(`${kind}-new`, served(wanting(`${kind}-new`, 2, kind === "loadBalancerIP" ? `externalIP 10.9.9.${at} 80` : place), true));
+      expect([held(`${kind}-old`).length, held(`${kind}-new`).length]).toEqual([1, 0]);
     }
   });
 
   it("costs nothing while only one row wants an address, and one look where several do", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     const affected = new Set<string>();
     claims.set("one", served(wanting("one", 1, X), true), affected);
     expect(claims.set("one", served(wanting("one", 1, X), false), affected)).toBe(false);
-    for (let index = 0; index < 2_000; index++) put(claims, `s${index}`, served(wanting(`s${index}`, index + 2, X), true));
-    expect(put(claims, "s500", served(wanting("s500", 502, X), false))).toEqual([]);
-    expect(put(claims, "s0", served(wanting("s0", 2, X), false)).toSorted()).toEqual(["s1"]);
+    for (let index = 0; index < 2_000; index++) put(`s${index}`, served(wanting(`s${index}`, index + 2, X), true));
+    expect(put("s500", served(wanting("s500", 502, X), false))).toEqual([]);
+    expect(put("s0", served(wanting("s0", 2, X), false)).toSorted()).toEqual(["s1"]);
   });
 });
 
 describe("R-64 external IPs in a service range", () => {
   it("are nobody's from when the range is known, and come back when it goes; other kinds are left alone", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
-    put(claims, "a", wanting("a", 1, "clusterIP 10.96.0.1 80", "externalIP 10.96.0.20 80", "externalIP 198.51.100.1 80"));
-    put(claims, "b", wanting("b", 2, "loadBalancerIP 10.96.0.20 80", "nodePort 30080"));
+    put("a", wanting("a", 1, "clusterIP 10.96.0.1 80", "externalIP 10.96.0.20 80", "externalIP 198.51.100.1 80"));
+    put("b", wanting("b", 2, "loadBalancerIP 10.96.0.20 80", "nodePort 30080"));
     expect([...claims.setGround(ground(["10.96.0.0/16"]))]).toEqual(["a"]);
-    expect([held(claims, "a"), held(claims, "b")]).toEqual([
+    expect([held("a"), held("b")]).toEqual([
       ["10.96.0.1", "198.51.100.1"],
       ["10.96.0.20", ""],
     ]);
     expect(claims.resolve("a")?.lost).toMatchObject([{ winner: "10.96.0.0/16", wonAs: "serviceRange" }]);
-    put(claims, "b", undefined);
+    put("b", undefined);
     expect([...claims.setGround(ground([]))]).toEqual(["a"]);
-    expect(held(claims, "a")).toEqual(["10.96.0.1", "10.96.0.20", "198.51.100.1"]);
+    expect(held("a")).toEqual(["10.96.0.1", "10.96.0.20", "198.51.100.1"]);
   });
 
   it("a range that holds no external IP touches nobody", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
-    put(claims, "a", wanting("a", 1, "clusterIP 10.96.0.1 80", "externalIP 198.51.100.1 80"));
+    put("a", wanting("a", 1, "clusterIP 10.96.0.1 80", "externalIP 198.51.100.1 80"));
     expect([...claims.setGround(ground(["10.96.0.0/16"], ["172.18.0.1"]))]).toEqual([]);
   });
 });
@@ -235,36 +224,33 @@ describe("R-65 node ports on the addresses of nodes", () => {
   const squatter = wanting("squatter", 1, `externalIP ${NODE} 30080`, "externalIP x 30080");
 
   it("go before older external and load-balancer IPs, and after cluster IPs", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     claims.setGround(ground([], [NODE]));
-    put(claims, "squatter", squatter);
-    put(claims, "balanced", wanting("balanced", 1, `loadBalancerIP ${NODE} 30081`));
-    expect(put(claims, "web", wanting("web", 2, "nodePort 30080"))).toEqual(["squatter"]);
-    expect([held(claims, "squatter"), held(claims, "balanced"), held(claims, "web")]).toEqual([["x"], [NODE], [""]]);
+    put("squatter", squatter);
+    put("balanced", wanting("balanced", 1, `loadBalancerIP ${NODE} 30081`));
+    expect(put("web", wanting("web", 2, "nodePort 30080"))).toEqual(["squatter"]);
+    expect([held("squatter"), held("balanced"), held("web")]).toEqual([["x"], [NODE], [""]]);
     expect(claims.resolve("squatter")?.lost).toMatchObject([{ winner: "web", wonAs: "nodePort" }]);
-    expect(put(claims, "web", wanting("web", 2, "nodePort 30081")).toSorted()).toEqual(["balanced", "squatter"]);
-    expect([held(claims, "squatter"), held(claims, "balanced")]).toEqual([[NODE, "x"], []]);
-    put(claims, "owner", wanting("owner", 3, `clusterIP ${NODE} 30081`));
-    expect(held(claims, "owner")).toEqual([NODE]);
+    expect(put("web", wanting("web", 2, "nodePort 30081")).toSorted()).toEqual(["balanced", "squatter"]);
+    expect([held("squatter"), held("balanced")]).toEqual([[NODE, "x"], []]);
+    put("owner", wanting("owner", 3, `clusterIP ${NODE} 30081`));
+    expect(held("owner")).toEqual([NODE]);
   });
 
   it("leave their own row its external IP, whoever else wants it", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
     claims.setGround(ground([], [NODE]));
-    put(claims, "squatter", squatter);
-    put(claims, "web", wanting("web", 2, `externalIP ${NODE} 30080`, "nodePort 30080"));
-    expect([held(claims, "squatter"), held(claims, "web")]).toEqual([["x"], [NODE, ""]]);
+    put("squatter", squatter);
+    put("web", wanting("web", 2, `externalIP ${NODE} 30080`, "nodePort 30080"));
+    expect([held("squatter"), held("web")]).toEqual([["x"], [NODE, ""]]);
   });
 
   it("count from when the node is known, and until it goes", () => {
-    const claims = new Claims<ServicePort>(hasUsableEndpoint);
-    put(claims, "squatter", squatter);
-    put(claims, "web", wanting("web", 2, "nodePort 30080"));
-    expect(held(claims, "squatter")).toEqual([NODE, "x"]);
+    put("squatter", squatter);
+    put("web", wanting("web", 2, "nodePort 30080"));
+    expect(held("squatter")).toEqual([NODE, "x"]);
     expect([...claims.setGround(ground([], [NODE]))]).toEqual(["squatter"]);
-    expect(held(claims, "squatter")).toEqual(["x"]);
+    expect(held("squatter")).toEqual(["x"]);
     expect([...claims.setGround(ground([]))]).toEqual(["squatter"]);
-    expect(held(claims, "squatter")).toEqual([NODE, "x"]);
+    expect(held("squatter")).toEqual([NODE, "x"]);
   });
 });
 
@@ -289,7 +275,7 @@ describe("R-53, R-64, R-65, R-71 any history of claims", () => {
   it("ends where the last word of each row alone would, and names every row that changed on the way", () => {
     fc.assert(
       fc.property(fc.array(change, { maxLength: 30 }), fc.infiniteStream(fc.nat()), (history, order) => {
-        const claims = new Claims<ServicePort>(hasUsableEndpoint);
+        claims = new Claims<ServicePort>(hasUsableEndpoint);
         const last = new Map<string, ServicePort | undefined>();
         const seen = new Map<string, readonly string[]>();
         let known = ground([]);
@@ -299,17 +285,17 @@ describe("R-53, R-64, R-65, R-71 any history of claims", () => {
           const base = createdMs === 3 && before !== undefined ? before : wanting(key, createdMs, ...once(places ?? []));
           const wanted = places === null ? undefined : served(base, isReady, key < "c" ? "shop" : "lab");
           last.set(key, wanted);
-          const touched = new Set([key, ...put(claims, key, wanted)]);
+          const touched = new Set([key, ...put(key, wanted)]);
           if (next !== null) for (const other of claims.setGround((known = ground(next.ranges, next.nodes)))) touched.add(other);
-          for (const one of touched) seen.set(one, held(claims, one));
+          for (const one of touched) seen.set(one, held(one));
           // What they said had changed is all that changed.
-          for (const one of last.keys()) expect(held(claims, one)).toEqual(seen.get(one));
+          for (const one of last.keys()) expect(held(one)).toEqual(seen.get(one));
         }
         const fresh = new Claims<ServicePort>(hasUsableEndpoint);
         const shuffled = [...last].map((entry) => [order.next().value as number, entry] as const).toSorted(([a], [b]) => a - b);
-        for (const [, [key, wanted]] of shuffled) put(fresh, key, wanted);
+        for (const [, [key, wanted]] of shuffled) put(key, wanted, fresh);
         fresh.setGround(known);
-        for (const key of last.keys()) expect(held(claims, key)).toEqual(held(fresh, key));
+        for (const key of last.keys()) expect(held(key)).toEqual(held(key, fresh));
       }),
       { numRuns: 500 },
     );
