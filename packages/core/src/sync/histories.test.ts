@@ -4,12 +4,11 @@ import { applyChangeSet } from "../model/change-set.ts";
 import type { ChangeSet, NodeState, ServicePort } from "../model/rows.ts";
 import { NodeView } from "../state/node-view.ts";
 import { RowDifference } from "../state/row-difference.ts";
-import { OBJECT_KINDS } from "../model/api-objects.ts";
-import { Store } from "../state/store.ts";
+import type { Store } from "../state/store.ts";
 import { carryOut } from "../testing/history.ts";
 import type { ObjectEvent } from "../testing/history.ts";
 import { createSyncBench } from "../test-support/sync-bench.ts";
-import { POD_SETTINGS } from "../testing/view.ts";
+import { createStoreView, POD_SETTINGS } from "../testing/view.ts";
 import { ToyHost } from "../test-support/toy-backend.ts";
 
 const objectEvent: fc.Arbitrary<ObjectEvent> = fc.record({
@@ -19,12 +18,6 @@ const objectEvent: fc.Arbitrary<ObjectEvent> = fc.record({
 });
 
 const OPTIONS = { nodeName: "node1", family: "IPv4", settings: POD_SETTINGS } as const;
-
-function syncedStore(): Store {
-  const store = new Store();
-  for (const kind of OBJECT_KINDS) store.markSynced(kind);
-  return store;
-}
 
 /** What somebody who applies change sets knows. */
 class Follower {
@@ -62,7 +55,7 @@ describe("R-57 any history of changes", () => {
   it("told in change sets, leaves the rows of a fresh view of the same store", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(objectEvent, fc.boolean()), { maxLength: 40 }), (history) => {
-        const store = syncedStore();
+        const { store } = createStoreView([]);
         const view = new NodeView(store, OPTIONS);
         const follower = new Follower();
         for (const [one, isTaken] of history) {
@@ -85,7 +78,7 @@ describe("R-57 any history of changes", () => {
       fc.property(fc.array(objectEvent, { maxLength: 15 }), fc.infiniteStream(fc.nat()), (objectEvents, order) => {
         const last = new Map(objectEvents.map((one) => [objectOf(one), one]));
         const shuffled = [...last.values()].map((one) => [order.next().value as number, one] as const).toSorted(([a], [b]) => a - b);
-        const [one, other] = [syncedStore(), syncedStore()];
+        const [{ store: one }, { store: other }] = [createStoreView([]), createStoreView([])];
         for (const each of last.values()) carryOut(one, each);
         for (const [, each] of shuffled) carryOut(other, each);
         expect(sorted(fresh(other).rows)).toEqual(sorted(fresh(one).rows));
@@ -96,7 +89,7 @@ describe("R-57 any history of changes", () => {
   it("the difference of two sets of rows, applied to the first, gives the second", () => {
     fc.assert(
       fc.property(fc.array(objectEvent, { maxLength: 20 }), fc.array(objectEvent, { maxLength: 20 }), (before, more) => {
-        const store = syncedStore();
+        const { store } = createStoreView([]);
         for (const one of before) carryOut(store, one);
         const from = fresh(store).rows;
         for (const one of more) carryOut(store, one);

@@ -1,15 +1,5 @@
-import {
-  applyChangeSet,
-  feedOf,
-  isEqual,
-  NodeView,
-  OBJECT_KINDS,
-  Store,
-  type ChangeSet,
-  type NodeContext,
-  type ServicePort,
-} from "@turnout/core";
-import { carryOut, POD_SETTINGS, type ObjectEvent } from "@turnout/core/testing";
+import { applyChangeSet, feedOf, isEqual, NodeView, type Store, type ChangeSet, type NodeContext, type ServicePort } from "@turnout/core";
+import { carryOut, createStoreView, POD_SETTINGS, type ObjectEvent } from "@turnout/core/testing";
 import * as fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
 import { CommonRows } from "./common-rows.ts";
@@ -45,12 +35,6 @@ function viewOf(store: Store, { changesKept, nodeName = "node1", common = new Co
   return view;
 }
 
-function syncedStore(): Store {
-  const store = new Store();
-  for (const kind of OBJECT_KINDS) store.markSynced(kind);
-  return store;
-}
-
 /** Somebody who asks now and then. */
 class Watcher {
   rows: ReadonlyMap<string, ServicePort> = new Map();
@@ -83,7 +67,7 @@ const step = fc.oneof(objectEvent, fc.nat(3));
 describe("a shared view", () => {
   test("brings every watcher to the same state, whenever and however often each looks, beside another node's", async () => {
     const agree = async (steps: readonly (ObjectEvent | number)[], changesKept: number): Promise<boolean> => {
-      const store = syncedStore();
+      const { store } = createStoreView([]);
       const common = new CommonRows();
       const nodes = ["node1", "node2"].map((nodeName) => ({ nodeName, view: viewOf(store, { changesKept, nodeName, common }) }));
       const watchers = [0, 0, 0, 1].map((node) => ({ watcher: new Watcher(), ...nodes[node]! }));
@@ -118,7 +102,7 @@ describe("a shared view", () => {
   });
 
   test("that is closed cancels whoever waits", async () => {
-    const view = viewOf(syncedStore());
+    const view = viewOf(createStoreView([]).store);
     const { changes } = await view.next({ instance: "", revision: 0 }, never);
     const waiting = view.next(changes, never);
     view.close();
@@ -126,7 +110,7 @@ describe("a shared view", () => {
   });
 
   test("gives everything to who is further behind than it remembers", async () => {
-    const store = syncedStore();
+    const { store } = createStoreView([]);
     const view = viewOf(store, { changesKept: 2 });
     const follower = new Watcher();
     const { changes: old } = await view.next({ instance: "", revision: 0 }, never);

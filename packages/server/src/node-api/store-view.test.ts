@@ -1,5 +1,5 @@
-import { applyChangeSet, isEqual, NodeView, OBJECT_KINDS, Store, type Issue, type NodeContext, type ServicePort } from "@turnout/core";
-import { carryOut, POD_SETTINGS, rawNode, rawService, rawSlice, upsertRaw, type ObjectEvent } from "@turnout/core/testing";
+import { applyChangeSet, isEqual, NodeView, type Store, type Issue, type NodeContext, type ServicePort } from "@turnout/core";
+import { carryOut, createStoreView, POD_SETTINGS, rawNode, rawService, rawSlice, upsertRaw, type ObjectEvent } from "@turnout/core/testing";
 import * as fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
 import { createStoreProvider, type NodeStateProvider } from "./node-state-provider.ts";
@@ -13,12 +13,6 @@ const opened: { close(): unknown }[] = [];
 afterEach(() => {
   for (const one of opened.splice(0)) one.close();
 });
-
-function syncedStore(): Store {
-  const store = new Store();
-  for (const kind of OBJECT_KINDS) store.markSynced(kind);
-  return store;
-}
 
 function viewOf(provider: NodeStateProvider, nodeName = "node1"): StateView {
   const states = provider.open({ nodeName, settings: POD_SETTINGS, bindAddress: "" });
@@ -80,7 +74,7 @@ const step = fc.oneof(objectEvent, fc.nat(2), fc.constant("turn" as const));
 describe("views of one store", () => {
   test("bring every watcher to its node's state, whoever waits or rests while things happen", async () => {
     const agree = async (steps: readonly (ObjectEvent | number | "turn")[]): Promise<boolean> => {
-      const store = syncedStore();
+      const { store } = createStoreView([]);
       const provider = providerOf(store);
       const here = viewOf(provider);
       const followers = [new Follower(here), new Follower(here), new Follower(viewOf(provider, "node2"))];
@@ -108,7 +102,7 @@ describe("views of one store", () => {
   });
 
   test("a thousand watchers of a thousand nodes: one change is looked at once, and told to each once", async () => {
-    const store = syncedStore();
+    const { store } = createStoreView([]);
     for (let index = 0; index < 50; index++) {
       upsertRaw(store, rawService(`s${index}`, { clusterIP: `10.96.0.${index + 1}` }));
       upsertRaw(store, rawSlice(`s${index}`, [{ ip: `10.1.0.${index + 1}`, node: `n${index}` }]));
@@ -133,7 +127,7 @@ describe("views of one store", () => {
   });
 
   test("noise wakes nobody, and is no revision", async () => {
-    const store = syncedStore();
+    const { store } = createStoreView([]);
     upsertRaw(store, rawService("cart"));
     upsertRaw(store, rawNode("node1"));
     const follower = new Follower(viewOf(providerOf(store)));
@@ -152,7 +146,7 @@ describe("views of one store", () => {
   });
 
   test("a cursor from before the view, or from the future, gets everything", async () => {
-    const store = syncedStore();
+    const { store } = createStoreView([]);
     const provider = providerOf(store);
     const other = viewOf(provider, "node2");
     const { changes: empty } = await other.next(NOTHING, never);
@@ -167,7 +161,7 @@ describe("views of one store", () => {
   });
 
   test("what is told in one turn is one change set", async () => {
-    const store = syncedStore();
+    const { store } = createStoreView([]);
     const follower = new Follower(viewOf(providerOf(store)));
     follower.follow();
     await turn();
@@ -178,7 +172,7 @@ describe("views of one store", () => {
   });
 
   test("contested addresses are reported once, however many nodes look", async () => {
-    const store = syncedStore();
+    const { store } = createStoreView([]);
     const issues: Issue[] = [];
     const provider = providerOf(store, issues);
     for (const name of ["old", "young"]) upsertRaw(store, rawService(name));
@@ -187,7 +181,7 @@ describe("views of one store", () => {
   });
 
   test("a view that is closed cancels whoever waits, and does not end the others", async () => {
-    const store = syncedStore();
+    const { store } = createStoreView([]);
     const provider = providerOf(store);
     const states = provider.open({ nodeName: "node1", settings: POD_SETTINGS, bindAddress: "" });
     const view = states.view("IPv4", "mine");
@@ -205,7 +199,7 @@ describe("views of one store", () => {
 
 describe("the tables of a store", () => {
   test("are there while somebody holds them; nothing follows the store for nobody", () => {
-    const store = syncedStore();
+    const { store } = createStoreView([]);
     let listeners = 0;
     const onChange = store.onChange.bind(store);
     store.onChange = (listener) => {
