@@ -416,16 +416,7 @@ describe("two files that give one object", () => {
   });
 });
 
-it("says so when its only file is deleted, for with it go all services", async () => {
-  await writeFile(at("a.yaml"), service("a"));
-  await follow(at("a.yaml"));
-  await unlink(at("a.yaml"));
-  await expectObjects();
-  await eventually(() => log.of("warn").length > 0);
-  expect(log.of("warn")).toEqual(["warn the file is gone, and all it said with it"]);
-});
-
-it("says nothing else of a deleted file however often it looks, and that it is back when it is", async () => {
+it("says so when its only file is deleted, for with it go all services, and nothing else however often it looks; and that it is back when it is", async () => {
   await writeFile(at("a.yaml"), service("a"));
   await follow(at("a.yaml"), { pollMs: 20 });
   await unlink(at("a.yaml"));
@@ -447,25 +438,16 @@ it("keeps what a file said when it is overwritten with something else altogether
   await expectObjects("Service shop/a");
 });
 
-it("keeps what a directory said when the directory itself is gone", async () => {
-  await mkdir(at("conf"));
-  await writeFile(at("conf", "a.yaml"), service("a"));
-  await follow(at("conf"));
-  sink.drain();
-  await rename(at("conf"), at("moved"));
-  await eventually(() => issues.length > 0);
-  expect(issues[0]).toMatchObject({ object: at("conf"), hint: "what it said before stays in force" });
-  expect(sink.drain()).toEqual([]);
-});
-
-it("says when a directory that was gone is back, once", async () => {
+it("keeps what a directory said when the directory itself is gone, and says when it is back, once", async () => {
   await mkdir(at("conf"));
   await writeFile(at("conf", "a.yaml"), service("a"));
   await follow(at("conf"), { pollMs: 20 });
   const back = (): number => log.of("info").filter((line) => line === "info the source can be read again").length;
+  sink.drain();
   await rename(at("conf"), at("moved"));
   await eventually(() => issues.length > 0);
-  expect(back()).toBe(0);
+  expect(issues[0]).toMatchObject({ object: at("conf"), hint: "what it said before stays in force" });
+  expect([back(), sink.drain()]).toEqual([0, []]);
   await rename(at("moved"), at("conf"));
   await eventually(() => back() > 0);
   const sleeps = clock.sleeps.length;

@@ -140,14 +140,6 @@ describe("a bad server", () => {
     expect(clock.sleeps).toContain(8_750);
   });
 
-  it("that answers 500 for a while is asked with growing pauses", async () => {
-    await start({}, [service("cart")]);
-    api.misbehave({ only: { kind: "Service" }, status: 500, times: 5 });
-    const clock = new TestClock(5);
-    await run.follow(api, { backoffBaseMs: 100, backoffMaxMs: 500 }, { clock });
-    for (const expected of [100, 200, 400, 500]) expect(clock.sleeps).toContain(expected);
-  });
-
   it("that takes the request and never answers is given up", async () => {
     await start({}, [service("cart")]);
     api.misbehave({ hang: true, times: 4 });

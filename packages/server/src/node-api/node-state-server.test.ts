@@ -57,41 +57,6 @@ describe("what changes after that", () => {
     expect(changes).not.toHaveProperty("node");
   });
 
-  test("noise gives no answer", async () => {
-    stateServer = await TestStateServer.start();
-    stateServer.service(1);
-    const watcher = await stateServer.watch();
-    await watcher.next();
-    watcher.ask("IPv4", watcher.deliveries[0]!.changes.instance, watcher.deliveries[0]!.changes.revision);
-    for (let turn = 0; turn < 100; turn++) {
-      stateServer.service(1);
-      upsertRaw(stateServer.store, rawNode("node7"));
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    expect(watcher.deliveries).toHaveLength(1);
-    stateServer.service(2);
-    expect((await watcher.delivery()).changes.set.map(({ key }) => key)).toEqual(["shop/s2:http/TCP"]);
-  });
-
-  test("any number of updates while nobody asks is one change set, also beside a watcher that follows each", async () => {
-    stateServer = await TestStateServer.start();
-    stateServer.service(1);
-    const slow = await stateServer.watch();
-    const fast = await stateServer.watch();
-    await slow.next();
-    await fast.next();
-    for (let update = 1; update <= 50; update++) {
-      stateServer.service(1, "node9", `10.1.1.${update}`);
-      if (update % 2 === 0) await fast.next();
-    }
-    const { changes } = await slow.next();
-    expect(changes.set.map(({ endpoints }) => endpoints[0]?.ip)).toEqual(["10.1.1.50"]);
-    slow.ask("IPv4", changes.instance, changes.revision);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(slow.deliveries).toHaveLength(2);
-    expect(fast.deliveries).toHaveLength(26);
-  });
-
   test("a node that is drained is told without a row", async () => {
     stateServer = await TestStateServer.start();
     upsertRaw(stateServer.store, rawNode("node1"));
@@ -228,17 +193,6 @@ describe("many watchers", () => {
     const all = await Promise.all(watchers.map((watcher) => watcher.next()));
     expect(all.map(({ changes }) => changes.set.length)).toEqual(Array(10).fill(1));
     expect(stateServer.server?.stats).toMatchObject({ changeSets: 20, fullStates: 10, operations: 310, rowsEncoded: 31 });
-  });
-
-  test("that come at once are all told, though few at a time", async () => {
-    stateServer = await TestStateServer.start();
-    stateServer.service(1);
-    const watchers = await Promise.all(Array.from({ length: 40 }, (_, index) => stateServer.watch({ nodeName: `node${index}` })));
-    const all = await Promise.all(watchers.map((watcher) => watcher.next()));
-    expect(all.every(({ changes }) => changes.full && changes.set.length === 1)).toBe(true);
-    stateServer.service(1, "node9", "10.1.9.9");
-    const next = await Promise.all(watchers.map((watcher) => watcher.next()));
-    expect(next.every(({ changes }) => !changes.full && changes.set.length === 1)).toBe(true);
   });
 
   test("that come at once get their own node's state each, in parts whose memory they share", async () => {

@@ -1,6 +1,4 @@
 import { chmod, mkdir, writeFile } from "node:fs/promises";
-import http from "node:http";
-import { connect, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createApiServer, createAuthority, type ApiServer, type ApiServerOptions, type Authority } from "@turnout/lab";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -159,31 +157,6 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","s
     api.dropWatches();
     await eventually(() => api.requests.some(({ authorization }) => authorization === "Bearer token-2"));
     expect(run.sink.isSynced).toBe(true);
-  });
-
-  it("goes through the proxy it names", async () => {
-    await start();
-    const tunnels: string[] = [];
-    const proxy = http.createServer();
-    proxy.on("connect", (request: http.IncomingMessage, client: NodeJS.WritableStream & NodeJS.ReadableStream) => {
-      tunnels.push(request.url ?? "");
-      const [host = "", port = ""] = (request.url ?? "").split(":");
-      const upstream = connect(Number(port), host, () => {
-        client.write("HTTP/1.1 200 OK\r\n\r\n");
-        upstream.pipe(client).pipe(upstream);
-      });
-      // Either end may break off when the test is over.
-      upstream.on("error", () => upstream.destroy());
-      client.on("error", () => upstream.destroy());
-    });
-    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
-    const { port } = proxy.address() as AddressInfo;
-    const text = api.kubeconfig().replace("cluster:\n", `cluster:\n      proxy-url: http://127.0.0.1:${port}\n`);
-    await run.follow({ ...shape(), kubeconfig: () => text });
-    expect(tunnels[0]).toBe(new URL(api.url).host);
-    await run.end();
-    proxy.closeAllConnections();
-    proxy.close();
   });
 
   it("is overridden by --master in the address alone", async () => {
