@@ -93,17 +93,6 @@ describe("R-53 claims: when two rows want one address and port", () => {
     expect(held("young")).toEqual(["x"]);
   });
 
-  it("of three, the next oldest follows", () => {
-    for (const [key, createdMs] of [
-      ["c", 3],
-      ["a", 1],
-      ["b", 2],
-    ] as const)
-      put(key, row(key, createdMs, ["x"]));
-    put("a", undefined);
-    expect([held("b"), held("c")]).toEqual([["x"], []]);
-  });
-
   it("equal age: the key decides", () => {
     put("b", row("b", 1, ["x"]));
     put("a", row("a", 1, ["x"]));
@@ -241,16 +230,6 @@ describe("R-65 node ports on the addresses of nodes", () => {
     put("squatter", squatter);
     put("web", wanting("web", 2, `externalIP ${NODE} 30080`, "nodePort 30080"));
     expect([held("squatter"), held("web")]).toEqual([["x"], [NODE, ""]]);
-  });
-
-  it("count from when the node is known, and until it goes", () => {
-    put("squatter", squatter);
-    put("web", wanting("web", 2, "nodePort 30080"));
-    expect(held("squatter")).toEqual([NODE, "x"]);
-    expect([...claims.setGround(ground([], [NODE]))]).toEqual(["squatter"]);
-    expect(held("squatter")).toEqual(["x"]);
-    expect([...claims.setGround(ground([]))]).toEqual(["squatter"]);
-    expect(held("squatter")).toEqual([NODE, "x"]);
   });
 });
 

@@ -1,4 +1,3 @@
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { endpointsFor } from "./endpoints.ts";
 import type { PortEndpoints } from "./endpoints.ts";
@@ -35,12 +34,6 @@ describe("R-12 ports match by name and protocol, never by number", () => {
     ["unknown name", { name: "https", protocol: "TCP" as const }, []],
     ["unknown protocol", { name: "http", protocol: "SCTP" as const }, []],
   ])("%s", (_name, port, expected) => expect(texts(merged([rawSlice("cart", [{ ip: "10.1.1.1" }], { ports })], port))).toEqual(expected));
-
-  it("slices may map one name to different numbers", () => {
-    const blue = rawSlice("cart", [{ ip: "10.1.1.1" }], { name: "blue" });
-    const green = rawSlice("cart", [{ ip: "10.1.1.2" }], { name: "green", ports: [{ name: "http", port: 9090 }] });
-    expect(texts(merged([blue, green]))).toEqual(["10.1.1.1:8080", "10.1.1.2:9090"]);
-  });
 });
 
 describe("R-11 slices of the other family contribute nothing", () => {
@@ -151,21 +144,6 @@ describe("R-15 one ip:port is one endpoint", () => {
   it("sorted by the text of ip:port, byte by byte", () => {
     const endpoints = ["10.1.1.2", "10.1.1.10", "9.1.1.1", "10.1.1.1"].map((ip) => ({ ip }));
     expect(texts(merged([rawSlice("cart", endpoints)]))).toEqual(["10.1.1.10:8080", "10.1.1.1:8080", "10.1.1.2:8080", "9.1.1.1:8080"]);
-  });
-
-  it("does not depend on the order in which slices came", () => {
-    const endpoint = fc.record({
-      ip: fc.constantFrom("10.1.1.1", "10.1.1.2", "10.1.1.3"),
-      node: fc.constantFrom("node1", "node2"),
-      ready: fc.boolean(),
-      terminating: fc.boolean(),
-    });
-    fc.assert(
-      fc.property(fc.array(fc.array(endpoint, { maxLength: 4 }), { maxLength: 4 }), (lists) => {
-        const slices = lists.map((list, index) => slice(`s${index}`, ...list));
-        expect(merged(slices.toReversed())).toEqual(merged(slices));
-      }),
-    );
   });
 });
 

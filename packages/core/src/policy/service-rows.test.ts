@@ -73,62 +73,9 @@ describe("R-21 which pools a row needs", () => {
     const row = rowOf(spec, endpoints);
     expect([ips(row, row.cluster), ips(row, row.local)]).toEqual([cluster, local]);
   });
-
-  it("nothing is lost on the way: endpoints in no pool are still listed with their conditions", () => {
-    const row = rowOf({}, [HERE, { ip: "10.1.1.9", ready: false, serving: false }]);
-    expect(row.endpoints.map(({ ip, ready, serving }) => [ip, ready, serving])).toEqual([
-      ["10.1.1.1", true, true],
-      ["10.1.1.9", false, false],
-    ]);
-    expect(ips(row, row.cluster)).toEqual(["10.1.1.1"]);
-  });
 });
 
 describe("the whole walk, from objects to rules", () => {
-  const nodePort = { type: "NodePort", ports: [{ name: "http", port: 80, nodePort: 30080 }] };
-  const GOING: EndpointShort = { ip: "10.1.1.3", node: "node1", ready: false, serving: true, terminating: true };
-  it.each<[string, RawObject, readonly EndpointShort[], Destination["kind"], readonly string[]]>([
-    ["R-23 no endpoints", {}, [], "clusterIP", ["anyone>reject"]],
-    ["R-23 only endpoints that never serve", {}, [{ ...HERE, ready: false }], "clusterIP", ["anyone>reject"]],
-    ["R-27 internal Local, endpoint elsewhere", { internalTrafficPolicy: "Local" }, [THERE], "clusterIP", ["anyone>drop"]],
-    [
-      "R-18 internal Local, terminating one here",
-      { internalTrafficPolicy: "Local" },
-      [GOING, THERE],
-      "clusterIP",
-      ["offCluster>local+", "anyone>local"],
-    ],
-    [
-      "R-33 external Local, endpoint elsewhere",
-      { ...nodePort, externalTrafficPolicy: "Local" },
-      [THERE],
-      "nodePort",
-      ["localPod>cluster", "thisHost>cluster+", "anyone>drop"],
-    ],
-    [
-      "R-30 external Local, endpoint here",
-      { ...nodePort, externalTrafficPolicy: "Local" },
-      [HERE],
-      "nodePort",
-      ["localPod>cluster", "thisHost>cluster+", "anyone>local"],
-    ],
-    ["R-29 external Local, no endpoints", { ...nodePort, externalTrafficPolicy: "Local" }, [], "nodePort", ["anyone>reject"]],
-    [
-      "both Local, endpoint elsewhere: the node port still reaches it from here",
-      { ...nodePort, internalTrafficPolicy: "Local", externalTrafficPolicy: "Local" },
-      [THERE],
-      "nodePort",
-      ["localPod>cluster", "thisHost>cluster+", "anyone>drop"],
-    ],
-    [
-      "internal Local, external Cluster, endpoint elsewhere",
-      { ...nodePort, internalTrafficPolicy: "Local" },
-      [THERE],
-      "nodePort",
-      ["anyone>cluster+"],
-    ],
-  ])("%s", (_name, spec, endpoints, kind, expected) => expect(policyOf(rowOf(spec, endpoints), kind)).toEqual(expected));
-
   it("R-39 a load-balancer IP with source ranges; R-40 the node's own address in them", () => {
     const spec = { type: "LoadBalancer", loadBalancerSourceRanges: ["172.18.0.0/16"] };
     const row = rowOf(spec, [HERE], {}, [{ ip: "203.0.113.9" }]);

@@ -1,7 +1,5 @@
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { PortEndpoints } from "./endpoints.ts";
-import type { Endpoint } from "../model/rows.ts";
 import { poolsFor } from "./topology.ts";
 import type { PoolQuestion } from "./topology.ts";
 
@@ -136,30 +134,4 @@ describe("R-21 pools nobody asks for stay empty, and whether anything is usable 
   ])("%s", (_name, question, expected) => expect(pools(shorts, question)).toEqual(expected));
 
   it("local only, nothing here: usable elsewhere", () => expect(pools([{}], { usesCluster: false })).toEqual([[], [], true, ""]));
-});
-
-describe("properties", () => {
-  const anyShort = fc.record({
-    is: fc.tuple(fc.constantFrom("R", "-"), fc.constantFrom("S", "-"), fc.constantFrom("T", "-")).map((letters) => letters.join("")),
-    here: fc.boolean(),
-    zones: fc.subarray(["a", "b"]),
-    nodes: fc.subarray(["node1", "node2"]),
-  });
-
-  it("a pool never holds an unusable endpoint, is never empty while one could serve it, and keeps the order", () => {
-    fc.assert(
-      fc.property(fc.array(anyShort, { maxLength: 8 }), (shorts) => {
-        const { endpoints: all } = portOf(shorts);
-        const { cluster, local, hasUsableEndpoints } = poolsFor(portOf(shorts), BOTH);
-        const isUsable = ({ ready, serving, terminating }: Endpoint): boolean => ready || (serving && terminating);
-        expect(hasUsableEndpoints).toBe(all.some(isUsable));
-        expect(cluster.length > 0).toBe(hasUsableEndpoints);
-        expect(local.length > 0).toBe(all.some((one) => isUsable(one) && one.isLocal));
-        for (const pool of [cluster, local]) {
-          expect(pool.every((index) => isUsable(all[index] as Endpoint))).toBe(true);
-          expect(pool).toEqual([...new Set(pool)].toSorted((a, b) => a - b));
-        }
-      }),
-    );
-  });
 });
