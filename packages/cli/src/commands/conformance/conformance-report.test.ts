@@ -1,41 +1,12 @@
-import type { Abilities } from "@turnout/core";
-import type { Cell, Finding } from "@turnout/conformance";
+import { abilitiesOf, type Abilities } from "@turnout/core";
+import { referenceBackend, type Cell, type Finding } from "@turnout/conformance";
 import { describe, expect, test } from "vitest";
 import { backendReport, countRules, outcome, reportText } from "./conformance-report.ts";
 
+const REFERENCE = abilitiesOf(referenceBackend);
 const ABILITIES: Abilities = {
-  capabilities: {
-    IPv4: true,
-    IPv6: true,
-    TCP: true,
-    UDP: true,
-    SCTP: "not in its kernel",
-    sessionAffinity: "no memory",
-    sourceRanges: true,
-    clientAddress: true,
-    hairpin: true,
-    hostOrigin: true,
-    drop: true,
-    refuse: true,
-    origins: true,
-    endpointPorts: true,
-    hostEndpoints: true,
-    forgetsFlows: true,
-  },
-  variants: {
-    undefinedClusterIPPort: "pass",
-    undefinedExternalPort: "pass",
-    unallocatedClusterIP: "drop",
-    nodePortRejectScope: "nodePortAddresses",
-    rejectFromHost: false,
-    blockedWithoutEndpoints: "drop",
-    affinityScope: "row",
-    nodePortsOnLoopback: "never",
-    rowChanges: "atOnce",
-    localClients: "packets",
-    nodePortScope: "settings",
-    affinityBy: "memory",
-  },
+  ...REFERENCE,
+  capabilities: { ...REFERENCE.capabilities, SCTP: "not in its kernel", sessionAffinity: "no memory" },
 };
 
 const cell = (rule: string, changes: Partial<Cell> = {}): Cell => ({
@@ -83,18 +54,9 @@ describe("the text", () => {
         "backend poor",
         "  can't do  SCTP: not in its kernel",
         "            sessionAffinity: no memory",
-        "  chooses   undefinedClusterIPPort pass",
-        "            undefinedExternalPort pass",
-        "            unallocatedClusterIP drop",
-        "            nodePortRejectScope nodePortAddresses",
-        "            rejectFromHost false",
-        "            blockedWithoutEndpoints drop",
-        "            affinityScope row",
-        "            nodePortsOnLoopback never",
-        "            rowChanges atOnce",
-        "            localClients packets",
-        "            nodePortScope settings",
-        "            affinityBy memory",
+        ...Object.entries(REFERENCE.variants).map(
+          ([name, choice], index) => `  ${index === 0 ? "chooses  " : "         "} ${name} ${choice}`,
+        ),
         "",
         "            IPv4                    IPv6",
         "rule         TCP     UDP    SCTP     TCP     UDP    SCTP",

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { CONFIG_FLAGS, type RawFlags } from "./config-flags.ts";
+import type { RawFlags } from "./config-flags.ts";
 import { loadConfig } from "./loaded-config.ts";
 import { configFileText, runConfig, type RunConfig } from "./run-config.ts";
 
@@ -90,11 +90,6 @@ winkernel: {sourceVip: 10.0.0.9}
     expect(configure({ "ipvs-sync-period": "7s" }, undefined, "ipvs").syncPeriodMs).toBe(7_000);
   });
 
-  test("a file for another mode is said to be one", () => {
-    expect(configure({}, "mode: iptables\n").warnings[0]).toMatch(/is for mode iptables, but the backend is nft/);
-    expect(configure({}, "mode: nftables\n").warnings).toEqual([]);
-  });
-
   test("a backend's mode is its own word for it, or else its name", () => {
     const loaded = loadConfig({ flags: {}, file: undefined, hostname: "node1" });
     expect(runConfig(loaded, { name: "mine", proxyMode: "nftables" }).proxyMode).toBe("nftables");
@@ -137,16 +132,6 @@ describe("precedence", () => {
       metricsBindAddress: { ip: "127.0.0.1", port: 99 },
     });
     expect(() => configure({ "metrics-port": "70000" })).toThrow("--metrics-port");
-  });
-
-  test("what kubeadm writes out without asking for anything needs no word", () => {
-    const body = `clientConnection: { acceptContentTypes: "", contentType: "", qps: 0, burst: 0 }
-conntrack: { maxPerCore: null, tcpBeLiberal: false, udpTimeout: 0s, udpStreamTimeout: 0s }
-enableProfiling: false
-portRange: ""
-showHiddenMetricsForVersion: ""
-`;
-    expect(configure({}, body).warnings).toEqual([]);
   });
 
   test("what has no effect is said once, when somebody sets it", () => {
@@ -372,11 +357,6 @@ test.each([
   const file = { path: "c.yaml", text: `apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n${text}` };
   const { configz } = runConfig(loadConfig({ flags: {}, file, hostname: "host" }), { name: backend, ...MODES[backend] });
   expect(configz).toMatchObject({ "kubeproxy.config.k8s.io": { mode, detectLocalMode } });
-});
-
-test("every flag has a field, and every visible one a help text", () => {
-  expect(CONFIG_FLAGS).toHaveLength(54);
-  expect(CONFIG_FLAGS.filter((flag) => flag.isShown && flag.help === "")).toEqual([]);
 });
 
 describe("the addresses that Services may have", () => {
