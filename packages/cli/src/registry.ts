@@ -2,6 +2,7 @@ import { parseModule, probeModule, ProxyError, withWorldOf, type BackendModule, 
 import type { RulePlaces } from "@turnout/explain";
 import type { OptionKinds, Rights } from "@turnout/core/backend";
 import type { CreateFakeHost, Examine } from "@turnout/conformance";
+import type { Environment } from "./environment.ts";
 import { findRules, reasonsOf } from "./found-backend.ts";
 import { importExternal, isPackageDirectory, isPath } from "./external-module.ts";
 
@@ -140,10 +141,7 @@ export interface BackendChoice {
   /** kube-proxy's mode word from the configuration; "" when none. */
   readonly mode: string;
   readonly world: World;
-  /** Of Node. */
-  readonly platform: string;
-  readonly workingDirectory: string;
-  readonly signal: AbortSignal;
+  readonly env: Pick<Environment, "platform" | "workingDirectory" | "signal">;
   /** Whether the host has to run the backend: `needed`; `wanted`: where it can run none, the first is taken all the same; `ignored`: nobody asks it. */
   readonly host: "needed" | "wanted" | "ignored";
   /** Where nothing names a backend, take the one whose rules, or whose kin's, are in force on this host. */
@@ -170,7 +168,8 @@ export const CHOICE_HINT: string = `choose with --backend ${knownNames()}, or wi
  * @throws {ProxyError} `invalid_object` for an unknown name or something that is no backend, or the host's first problem.
  */
 export async function chooseBackend(choice: BackendChoice): Promise<ChosenBackend> {
-  const { spec, mode, workingDirectory } = choice;
+  const { spec, mode } = choice;
+  const { workingDirectory } = choice.env;
   if (spec !== "auto") return asked(await loadBackend(spec, workingDirectory));
   if (mode === "") return (await firstThatTakesOver(choice)) ?? (await firstThatRuns(choice));
   const known = knownBackend(mode);
@@ -212,7 +211,8 @@ function knownNames(): string {
 
 /** Of those whose rules are in force here the best that can run; undefined: nothing is in force, or nobody is to look. */
 async function firstThatTakesOver(choice: BackendChoice): Promise<ChosenBackend | undefined> {
-  const { takesOver, platform, world, signal } = choice;
+  const { takesOver, world } = choice;
+  const { platform, signal } = choice.env;
   if (!takesOver) return undefined;
   const modules = await Promise.all(namesOn(platform).map((name) => loadBackend(name, "")));
   for (const { backend, because, options } of reasonsOf(await findRules(modules, world, signal))) {
@@ -228,7 +228,7 @@ async function firstThatRuns(choice: BackendChoice): Promise<ChosenBackend> {
   let first: { readonly module: BackendModule; readonly problem: ProxyError } | undefined;
   for (const { name, isNeverAuto } of KNOWN_BACKENDS) {
     if (isNeverAuto === true) continue;
-    const module = await loadBackend(name, choice.workingDirectory);
+    const module = await loadBackend(name, choice.env.workingDirectory);
     const problem = await problemOf(module, choice);
     const because =
       first === undefined ? "it is the first that this host can run" : `this host can run it, and not the first: ${first.problem.message}`;
@@ -241,7 +241,7 @@ async function firstThatRuns(choice: BackendChoice): Promise<ChosenBackend> {
 }
 
 /** Why this host can't run a backend; undefined: it can, or it need not. */
-async function problemOf(module: BackendModule, { host, world, signal }: BackendChoice): Promise<ProxyError | undefined> {
+async function problemOf(module: BackendModule, { host, world, env: { signal } }: BackendChoice): Promise<ProxyError | undefined> {
   if (host === "ignored") return undefined;
   const { problems } = await withWorldOf(module, world, (own) => probeModule(module, module.parseOptions({}), own, signal));
   return problems[0];

@@ -102,15 +102,14 @@ interface ReportedDemo {
 async function runAndReport(options: DemoCommandOptions, env: Environment, hasColors: boolean): Promise<ReportedDemo> {
   const world = env.createWorld(quietLogFor(options, env));
   const paint = painter(hasColors);
-  const { platform, workingDirectory, signal } = env;
+  const { signal } = env;
   const { isRoot, hasIPv6 } = await probeHost();
   if (!isRoot)
     throw new ProxyError("permission_denied", "network namespaces need root", {
       hint: `run it as root, e.g. with sudo, or with --backend ${ROOTLESS_BACKEND} on loopback`,
     });
   // What is in force on this host is nothing to the demo's own namespaces.
-  const place = { world, platform, workingDirectory, signal };
-  const { module } = await chooseBackend({ ...place, spec: options.backend, mode: "", host: "needed", takesOver: false });
+  const { module } = await chooseBackend({ world, env, spec: options.backend, mode: "", host: "needed", takesOver: false });
   const { problems, versions } = await withWorldOf(module, world, (own) => probeModule(module, module.parseOptions({}), own, signal));
   if (problems[0] !== undefined) throw problems[0];
   const ran = await runOrExplain({

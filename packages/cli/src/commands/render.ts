@@ -54,10 +54,9 @@ async function renderState(command: Command, options: RenderOptions, env: Enviro
   const loaded = await configFor(command, options, env);
   const log = quietLogFor(options, env);
   const world = env.createWorld(log);
-  const { signal, platform, workingDirectory } = env;
-  const place = { world, platform, workingDirectory, signal };
   const { module, because } = await chooseBackend({
-    ...place,
+    world,
+    env,
     spec: options.backend,
     mode: loaded.mode,
     host: "ignored",
@@ -76,7 +75,7 @@ async function renderState(command: Command, options: RenderOptions, env: Enviro
     const text = (): string => `${because === undefined ? "" : unnamed(module.name)}${renderings.map(renderingText).join("\n")}`;
     env.out(options.output === "json" ? `${JSON.stringify(renderings, undefined, 2)}\n` : text());
   };
-  await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, signal, (stop) => state.during(body, stop));
+  await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, env.signal, (stop) => state.during(body, stop));
 }
 
 /** Nothing names a backend: a running proxy may have chosen another one. */

@@ -114,13 +114,12 @@ function openState(
 async function configuredBackend(
   loaded: LoadedConfig,
   { backend: spec, dryRun }: RunCommandOptions,
-  { workingDirectory, platform, signal }: Environment,
+  env: Environment,
   world: World,
 ): Promise<{ readonly module: BackendModule; readonly config: RunConfig }> {
   const host = switchOf("--dry-run", dryRun) ? "wanted" : "needed";
   const takesOver = isFeatureOn("TurnoutTakeOver", loaded);
-  const place = { world, platform, workingDirectory, signal };
-  const { module, because, options } = await chooseBackend({ ...place, spec, mode: loaded.mode, host, takesOver });
+  const { module, because, options } = await chooseBackend({ world, env, spec, mode: loaded.mode, host, takesOver });
   if (because !== undefined) world.log.info("backend chosen", { backend: module.name, because, ...options, hint: CHOICE_HINT });
   return { module, config: runConfig(loaded, module, { options, isUnnamed: because !== undefined }) };
 }

@@ -115,20 +115,9 @@ async function answerHere(command: Command, options: WhyOptions, question: Parse
   const loaded = await configFor(command, options, env);
   const log = quietLogFor(options, env);
   const world = env.createWorld(log);
-  const { platform, workingDirectory, signal } = env;
-  const place = { world, platform, workingDirectory, signal };
-  const {
-    module,
-    because,
-    options: adopting,
-  } = await chooseBackend({
-    ...place,
-    spec: options.backend,
-    mode: loaded.mode,
-    host: "needed",
-    takesOver: true,
-  });
-  const found = { options: adopting, isUnnamed: because !== undefined };
+  const chosen = await chooseBackend({ world, env, spec: options.backend, mode: loaded.mode, host: "needed", takesOver: true });
+  const { module, because } = chosen;
+  const found = { options: chosen.options, isUnnamed: because !== undefined };
   const running = await runningProxy(options, env);
   const isSourceSaid = command.getOptionValueSource("source") !== "default";
   if (!isSourceSaid) demandSource(options.source, running.status?.source);

@@ -1,5 +1,4 @@
 import { hostPort } from "@turnout/core";
-import { choose, fateOf } from "./decide.ts";
 import type { Client, Endpoint, Policy } from "./decide.ts";
 import { proxyHeader } from "./proxy-protocol.ts";
 import type { ClientStream, EndpointStream, Joined, Listening, SocketAddress } from "./sockets.ts";
@@ -65,14 +64,9 @@ export class TcpFront {
     for (const one of this.#connections) if (one.leavingSinceMs !== undefined && one.leavingSinceMs <= beforeMs) one.reset();
   }
 
-  /** Choose where a client goes now; undefined: nowhere, or nowhere that was not tried. */
+  /** An endpoint for a client; undefined: there is none left. */
   chooseFor(client: Client, tried: ReadonlySet<string>): Endpoint | undefined {
-    const { host, affinity } = this.#traffic;
-    const fate = fateOf(this.#policy, host, client);
-    if (typeof fate === "string") return undefined;
-    const { row, affinitySeconds } = this.#policy.value;
-    const kept = affinitySeconds === undefined ? undefined : affinity.find(row, client.ip);
-    return choose(fate, { kept, tried, next: (count) => this.#balancer.next(count) });
+    return this.#balancer.choose(this.#policy, client, tried);
   }
 
   #accept(stream: ClientStream): void {

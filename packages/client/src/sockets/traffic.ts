@@ -1,6 +1,7 @@
 import type { IPFamily, Log } from "@turnout/core";
 import { AffinityTable } from "./affinity.ts";
-import type { HostView } from "./decide.ts";
+import { choose, fateOf } from "./decide.ts";
+import type { Client, Endpoint, HostView, Policy } from "./decide.ts";
 import type { TrafficWorld } from "./sockets.ts";
 
 const EVERY_MS = 60_000;
@@ -92,17 +93,28 @@ export class Traffic {
   }
 }
 
+const NONE: ReadonlySet<string> = new Set();
+
 /** Takes turns, or chooses by chance. */
 export class Balancer {
-  readonly #traffic: Pick<Traffic, "world" | "options">;
+  readonly #traffic: Traffic;
   #turn = 0;
 
-  constructor(traffic: Pick<Traffic, "world" | "options">) {
+  constructor(traffic: Traffic) {
     this.#traffic = traffic;
   }
 
-  /** Index of the next of `count`. */
-  next(count: number): number {
+  /** Choose an endpoint for a client, but none of those `tried`; undefined: there is none, or the client is not to be served. */
+  choose(policy: Policy, client: Client, tried: ReadonlySet<string> = NONE): Endpoint | undefined {
+    const { host, affinity } = this.#traffic;
+    const fate = fateOf(policy, host, client);
+    if (typeof fate === "string") return undefined;
+    const { row, affinitySeconds } = policy.value;
+    const kept = affinitySeconds === undefined ? undefined : affinity.find(row, client.ip);
+    return choose(fate, { kept, tried, next: (count) => this.#next(count) });
+  }
+
+  #next(count: number): number {
     const { options, world } = this.#traffic;
     if (options.balance === "random") return Math.floor(world.random() * count);
     // Kept small: it counts connections for as long as the listener lives.

@@ -1,6 +1,5 @@
 import { hostPort } from "@turnout/core";
 import type { FlowFilter } from "@turnout/core";
-import { choose, fateOf } from "./decide.ts";
 import type { Endpoint, Policy } from "./decide.ts";
 import type { DatagramFlow, DatagramPort, SocketAddress } from "./sockets.ts";
 import { Balancer } from "./traffic.ts";
@@ -144,7 +143,6 @@ function isNamed({ front, endpoint }: Session, { address, port, keep, only }: Fl
 export class UdpFront {
   readonly name: string;
   readonly at: SocketAddress;
-  readonly #traffic: Traffic;
   readonly #sessions: UdpSessions;
   readonly #balancer: Balancer;
   readonly #port: DatagramPort;
@@ -155,7 +153,6 @@ export class UdpFront {
     this.name = `UDP ${hostPort(at.ip, at.port)}`;
     this.at = at;
     this.#policy = policy;
-    this.#traffic = traffic;
     this.#sessions = sessions;
     this.#balancer = new Balancer(traffic);
     this.#port = traffic.world.sockets.bind(at, (data, from) => this.#sessions.forward(this, data, from), onLost);
@@ -195,14 +192,9 @@ export class UdpFront {
     this.#sessions.endAllOf(this);
   }
 
-  /** Choose where a client goes; undefined: nowhere, it hears nothing. */
+  /** An endpoint for a client; undefined: there is none. */
   chooseFor(clientIp: string): Endpoint | undefined {
-    const { host, affinity } = this.#traffic;
-    const { row, affinitySeconds } = this.#policy.value;
-    const fate = fateOf(this.#policy, host, { ip: clientIp, askedIp: this.at.ip });
-    if (typeof fate === "string") return undefined;
-    const kept = affinitySeconds === undefined ? undefined : affinity.find(row, clientIp);
-    return choose(fate, { kept, tried: new Set(), next: (count) => this.#balancer.next(count) });
+    return this.#balancer.choose(this.#policy, { ip: clientIp, askedIp: this.at.ip });
   }
 
   /** Send an endpoint's answer to its client. */

@@ -107,25 +107,11 @@ function namesText(names: readonly string[]): string {
 }
 
 /** Who is suspected of having changed what is ours, and how much of it. */
-class SuspectedChange {
+interface SuspectedChange {
   /** Who did what first, for people. */
   readonly what: string;
-  #left: LeftObjects[] | undefined = [];
-
-  constructor(what: string) {
-    this.what = what;
-  }
-
   /** What was done, one thing after another; undefined: it may be anything. */
-  get left(): readonly LeftObjects[] | undefined {
-    return this.#left;
-  }
-
-  /** Somebody left so much of our objects; undefined: nobody knows. */
-  add(left: LeftObjects | undefined): void {
-    if (left === undefined) this.#left = undefined;
-    else if (left === "nothing" || "covers" in left || left.size > 0) this.#left?.push(left);
-  }
+  left: LeftObjects[] | undefined;
 }
 
 /** What a repair pacer works with. */
@@ -173,8 +159,10 @@ export class RepairPacer {
   /** Somebody may have changed what is ours. */
   changed(drift: Omit<Drift, "kind">): void {
     // Whether the repair under way looks before this change or after it can't be told: there will be another.
-    this.#suspectedChange ??= new SuspectedChange(drift.what);
-    this.#suspectedChange.add(drift.left);
+    const { what, left } = drift;
+    const suspected = (this.#suspectedChange ??= { what, left: [] });
+    if (left === undefined) suspected.left = undefined;
+    else if (left === "nothing" || "covers" in left || left.size > 0) suspected.left?.push(left);
     void this.#repair();
   }
 
