@@ -1,6 +1,6 @@
-import { withWritten } from "@turnout/house/written-part";
+import { markdownTable, withWritten } from "@turnout/house/written-part";
 import { tablesOf } from "./plot-tables.ts";
-import { tableText, TARGET_COLUMNS } from "./report.ts";
+import { TARGET_COLUMNS } from "./report.ts";
 
 /** The name of the place in which all targets of the page stand together. */
 const TARGETS = "targets";
@@ -26,7 +26,7 @@ function targetsOf(page: string): string {
     .filter(({ columns }) => columns.length === TARGET_COLUMNS.length && columns.every((column, k) => column === TARGET_COLUMNS[k]))
     .flatMap((table) => table.rows.map((row) => [...row, `[${table.heading}](#${anchorOf(table.heading)})`]));
   const missed = (row: readonly string[]): boolean => row[3] !== "met";
-  return tableText([...TARGET_COLUMNS, "below"], [...rows.filter(missed), ...rows.filter((row) => !missed(row))]);
+  return markdownTable([...TARGET_COLUMNS, "below"], [...rows.filter(missed), ...rows.filter((row) => !missed(row))]);
 }
 
 /** The address of a heading on its page, as GitHub makes it. */

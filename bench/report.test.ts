@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { markdownTable } from "@turnout/house/written-part";
 import { describe, expect, it } from "vitest";
 import { childTicks } from "./cpu-time.ts";
 import { residentBytes, treeOf } from "./memory-sampler.ts";
@@ -7,7 +8,7 @@ import { memoryText, rateText, ratioText, runsText, timeText } from "./number-te
 import { CASES } from "./cases/index.ts";
 import { parseOptions, shownOptions } from "./options.ts";
 import { publish } from "./page.ts";
-import { markdownOf, tableText } from "./report.ts";
+import { markdownOf } from "./report.ts";
 import { LAUNCHER, launcherFlags, placedCommand } from "./role-process.ts";
 
 describe("numbers for people", () => {
@@ -45,12 +46,12 @@ describe("report", () => {
   it("says that a target was missed", () => expect(markdown).toMatch(/\| speed +\| under 5 ms +\| 7 ms +\| \*\*missed\*\* +\|/));
   it("says what did not run, and why", () => expect(markdown).toContain("`other` did not run: no root"));
   it("pads tables, and fills cells that are missing", () => {
-    expect(tableText(["x", "yy"], [["long", "1"], ["s"]])).toBe("| x    | yy  |\n| ---- | --- |\n| long | 1   |\n| s    |     |");
+    expect(markdownTable(["x", "yy"], [["long", "1"], ["s"]])).toBe("| x    | yy  |\n| ---- | --- |\n| long | 1   |\n| s    |     |");
   });
 
   const place = (name: string, text: string): string => `<!-- bench ${name} -->${text}<!-- end of bench ${name} -->`;
   const page = `# Page\n\n${place("targets", "old")}\n## Slow things!\n${place("slow", "\nold\n")}\n## Quick\n${place("quick", "\n")}\nnotes\n`;
-  const targets = (...rows: readonly (readonly string[])[]): string => tableText(["target", "wanted", "measured", ""], rows);
+  const targets = (...rows: readonly (readonly string[])[]): string => markdownTable(["target", "wanted", "measured", ""], rows);
 
   it("replaces one bench's place on a page and no other, and gathers all targets, those that were missed first", () => {
     const first = publish(page, "slow", targets(["a", "1 s", "0.5 s", "met"]));
@@ -60,7 +61,7 @@ describe("report", () => {
       ["a", "1 s", "0.5 s", "met", "[Slow things!](#slow-things)"],
     ];
     expect(both).toContain(
-      `<!-- bench targets -->\n\n${tableText(["target", "wanted", "measured", "", "below"], all)}\n\n<!-- end of bench targets -->\n## Slow`,
+      `<!-- bench targets -->\n\n${markdownTable(["target", "wanted", "measured", "", "below"], all)}\n\n<!-- end of bench targets -->\n## Slow`,
     );
     expect(both).toContain(
       `## Slow things!\n<!-- bench slow -->\n\n${targets(["a", "1 s", "0.5 s", "met"])}\n\n<!-- end of bench slow -->\n## Quick`,

@@ -1,3 +1,4 @@
+import { markdownTable } from "@turnout/house/written-part";
 import type { CaseResult, Goal } from "./case.ts";
 import type { Machine } from "./machine.ts";
 import { memoryText } from "./number-text.ts";
@@ -42,8 +43,8 @@ export function sectionOf({ name, date, options, machine, loads, result }: Measu
   return [
     `\`${command}\` on ${day} at ${time} UTC. ${where}. Load average at the start of each part, the bench's own share included: ${loadText(loads)}.`,
     about,
-    ...(targets.length === 0 ? [] : [tableText(TARGET_COLUMNS, targets.map(targetRow))]),
-    tableText(columns, rows),
+    ...(targets.length === 0 ? [] : [markdownTable(TARGET_COLUMNS, targets.map(targetRow))]),
+    markdownTable(columns, rows),
   ].join("\n\n");
 }
 
@@ -58,11 +59,4 @@ function loadText(loads: readonly number[]): string {
 
 function targetRow({ what, wanted, measured, isMet }: Goal): readonly string[] {
   return [what, wanted, measured, isMet ? "met" : "**missed**"];
-}
-
-/** Write a Markdown table, padded so that it reads as text too. */
-export function tableText(columns: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = columns.map((column, k) => Math.max(3, column.length, ...rows.map((row) => row[k]?.length ?? 0)));
-  const line = (cells: readonly string[]): string => `| ${widths.map((width, k) => (cells[k] ?? "").padEnd(width)).join(" | ")} |`;
-  return [line(columns), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)].join("\n");
 }

@@ -9,3 +9,10 @@ export function withWritten(page: string, [begin, end]: readonly [begin: string,
   if (from < 0 || to < 0) throw new Error(`the page lacks the lines ${JSON.stringify(begin)} and ${JSON.stringify(end)}`);
   return `${page.slice(0, from)}${begin}\n${text}\n${page.slice(to)}`;
 }
+
+/** Write a Markdown table, padded so that it reads as text too. Pure. */
+export function markdownTable(columns: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = columns.map((column, k) => Math.max(3, column.length, ...rows.map((row) => row[k]?.length ?? 0)));
+  const line = (cells: readonly string[]): string => `| ${widths.map((width, k) => (cells[k] ?? "").padEnd(width)).join(" | ")} |`;
+  return [line(columns), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)].join("\n");
+}

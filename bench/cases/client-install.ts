@@ -1,19 +1,17 @@
-import { execFile } from "node:child_process";
-import { mkdir, readFile, readdir, stat, writeFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
+import { install, installed, installedSize, runIsolated } from "@turnout/house/release";
 import { inFolder } from "../folder.ts";
 import { interleave, median } from "../statistics.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const INSTALL_TIMEOUT_MS = 300_000;
 /** What a consumer without Turnout starts from. */
 const RIVAL = { name: "@kubernetes/client-node", version: "2.0.1" };
-const run = promisify(execFile);
 
 /** What lies in node_modules after an install. */
 interface Install {
+  readonly folder: string;
   readonly name: string;
   readonly version: string;
   readonly packages: number;
@@ -34,12 +32,12 @@ const OWN_ENTRY_POINTS = ["@turnout/client", "@turnout/client/daemon"];
 /** Install `@turnout/client` as a third party does for a backend of its own, and the usual client of the API server, and import their entry points. */
 export async function measureClientInstall({ imports: runs }: { readonly imports: number }): Promise<Readonly<Record<string, unknown>>> {
   return await inFolder(async (directory) => {
-    const ours = await installInto(join(directory, "ours"), "@turnout/client", await pack(directory));
-    const rival = await installInto(join(directory, "rival"), RIVAL.name, [`${RIVAL.name}@${RIVAL.version}`]);
+    const ours = await installInto(directory, "@turnout/client", await pack(directory));
+    const rival = await installInto(directory, RIVAL.name, [`${RIVAL.name}@${RIVAL.version}`]);
     const kinds = [
       { cwd: directory, entryPoint: "", install: ours },
-      ...OWN_ENTRY_POINTS.map((entryPoint) => ({ cwd: join(directory, "ours"), entryPoint, install: ours })),
-      { cwd: join(directory, "rival"), entryPoint: rival.name, install: rival },
+      ...OWN_ENTRY_POINTS.map((entryPoint) => ({ cwd: ours.folder, entryPoint, install: ours })),
+      { cwd: rival.folder, entryPoint: rival.name, install: rival },
     ].map((kind) => ({ ...kind, imports: [] as Import[] }));
     for (const { cwd, entryPoint } of kinds) await importOnce(cwd, entryPoint);
     for (const { cwd, entryPoint, imports } of interleave(kinds.map((what) => ({ what, runs }))))
@@ -58,34 +56,15 @@ export async function measureClientInstall({ imports: runs }: { readonly imports
 /** Make the tarballs a registry would hold; gives their paths. */
 async function pack(directory: string): Promise<readonly string[]> {
   const packages = ["core", "client"].map((name) => join(ROOT, "packages", name));
-  await npm(directory, ["pack", "--silent", "--pack-destination", directory, ...packages]);
+  await runIsolated({}, directory, ["npm", "pack", "--silent", "--pack-destination", directory, ...packages]);
   return (await readdir(directory)).filter((name) => name.endsWith(".tgz")).map((name) => join(directory, name));
 }
 
-async function installInto(project: string, name: string, what: readonly string[]): Promise<Install> {
-  await mkdir(project);
-  await writeFile(join(project, "package.json"), JSON.stringify({ name: "empty", private: true }));
-  await npm(project, ["install", "--silent", "--no-audit", "--no-fund", ...what]);
-  const modules = join(project, "node_modules");
-  const lock = JSON.parse(await readFile(join(modules, ".package-lock.json"), "utf8")) as {
-    readonly packages: Readonly<Record<string, { readonly version: string }>>;
-  };
-  const entries = await readdir(modules, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile());
-  const sizes = await Promise.all(files.map(async (file) => (await stat(join(file.parentPath, file.name))).size));
-  return {
-    name,
-    version: lock.packages[`node_modules/${name}`]?.version ?? "unknown",
-    packages: Object.keys(lock.packages).length,
-    files: files.length,
-    bytes: sizes.reduce((sum, size) => sum + size, 0),
-  };
-}
-
-/** Run npm as somebody would in a project of their own: `npm run bench` tells its children otherwise. @throws {Error} with npm's words. */
-async function npm(cwd: string, args: readonly string[]): Promise<void> {
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.toLowerCase().startsWith("npm_")));
-  await run("npm", args, { cwd, env, timeout: INSTALL_TIMEOUT_MS });
+async function installInto(parent: string, name: string, what: readonly string[]): Promise<Install> {
+  const project = await install(parent, {}, what);
+  const all = await installed(project);
+  const version = all.find((one) => one.name === name)?.version ?? "unknown";
+  return { folder: project.folder, name, version, packages: all.length, ...(await installedSize(project)) };
 }
 
 /** Import a package in a process of its own; "" imports nothing. */
@@ -94,6 +73,5 @@ async function importOnce(cwd: string, name: string): Promise<Import> {
 ${name === "" ? "" : `await import(${JSON.stringify(name)});`}
 const importMs = performance.now() - start;
 process.stdout.write(JSON.stringify({ importMs, rssBytes: process.memoryUsage.rss() }), () => process.exit());`;
-  const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", script], { cwd, env: { PATH: process.env["PATH"] } });
-  return JSON.parse(stdout) as Import;
+  return JSON.parse(await runIsolated({}, cwd, ["env", "-i", process.execPath, "--input-type=module", "--eval", script])) as Import;
 }

@@ -1,3 +1,5 @@
+import { markdownTable } from "../written-part.ts";
+
 /** One thing that was looked at. */
 export interface Check {
   /** A package, or what was played. */
@@ -36,14 +38,10 @@ export function tableText(checks: readonly Check[]): string {
     if (found.problems.length > 0) return "FAILED";
     return found.detail === "" ? "ok" : found.detail;
   };
-  const rows = [["", ...columns], ...subjects.map((subject) => [subject, ...columns.map((column) => cell(subject, column))])];
-  const widths = rows[0]?.map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0))) ?? [];
-  const table = rows.map((row) =>
-    row
-      .map((text, index) => text.padEnd(widths[index] ?? 0))
-      .join("  ")
-      .trimEnd(),
+  const table = markdownTable(
+    ["", ...columns],
+    subjects.map((subject) => [subject, ...columns.map((column) => cell(subject, column))]),
   );
   const problems = checks.flatMap(({ subject, check, problems: all }) => all.map((one) => `${subject}: ${check}: ${one}`));
-  return `${[...table, ...(problems.length === 0 ? [] : ["", ...problems])].join("\n")}\n`;
+  return `${[table, ...(problems.length === 0 ? [] : ["", ...problems])].join("\n")}\n`;
 }

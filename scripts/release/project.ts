@@ -4,6 +4,8 @@ import { isAllowed } from "./licences.ts";
 import { runIsolated, type NpmSettings } from "./npm.ts";
 import { entryPointsOf, type Manifest } from "./packages.ts";
 
+export { runIsolated } from "./npm.ts";
+
 /** A project that holds nothing but what was installed into it. */
 export interface Project {
   readonly folder: string;
@@ -45,12 +47,12 @@ export function licenceProblems(all: readonly Installed[]): readonly string[] {
   return all.filter(({ licence }) => !isAllowed(licence)).map(({ name, version, licence }) => `${name}@${version} has licence ${licence}`);
 }
 
-/** Bytes of all files below node_modules. */
-export async function installedBytes({ folder }: Project): Promise<number> {
+/** All files below node_modules: how many, and their bytes together. */
+export async function installedSize({ folder }: Project): Promise<{ readonly files: number; readonly bytes: number }> {
   const entries = await readdir(join(folder, "node_modules"), { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile());
   const sizes = await Promise.all(files.map(async (file) => (await stat(join(file.parentPath, file.name))).size));
-  return sizes.reduce((sum, size) => sum + size, 0);
+  return { files: files.length, bytes: sizes.reduce((sum, size) => sum + size, 0) };
 }
 
 /** Import every entry point in one process; they are returned with what each exports. @throws {Error} when one can't be imported. */

@@ -54,7 +54,9 @@ it("the table shows figures, and what failed below it", async () => {
     await look("core", "import", failing),
     await look("demo", "played", async () => undefined),
   ];
-  expect(tableText(checks)).toBe("      MB   import  played\ncore  1.2  FAILED  -\ndemo  -    -       ok\n\ncore: import: no such door\n");
+  expect(tableText(checks)).toBe(
+    "|      | MB  | import | played |\n| ---- | --- | ------ | ------ |\n| core | 1.2 | FAILED | -      |\n| demo | -   | -      | ok     |\n\ncore: import: no such door\n",
+  );
 });
 
 it("the chart gets the command's version, and keeps all else", () => {

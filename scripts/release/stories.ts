@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { compareVersions } from "../needs.ts";
 import { runIsolated, type NpmSettings } from "./npm.ts";
-import { install, installedBytes, type Project } from "./project.ts";
+import { install, installedSize, type Project } from "./project.ts";
 
 /** The oldest Node that the packages run on. */
 const OLDEST = "22.19";
@@ -15,7 +15,7 @@ export async function runExampleBackend(root: string, parent: string, npm: NpmSe
   await cp(join(root, "examples", "custom-backend"), folder, { recursive: true, filter: (path) => !/\/(?:dist|node_modules)$/.test(path) });
   const shell = (command: string): Promise<string> => runIsolated(npm, folder, ["sh", "-c", command]);
   await shell("npm install --silent --no-audit --no-fund");
-  const bytes = await installedBytes({ folder, npm });
+  const { bytes } = await installedSize({ folder, npm });
   await shell("npm run --silent build && npm test --silent");
   const said = await shell("npx turnout conformance --backend ./src/index.ts --host ./src/testing.ts");
   const last = said
@@ -42,7 +42,7 @@ export async function installUnderOldNode(parent: string, npm: NpmSettings): Pro
   const old = { ...npm, nodeFolder };
   const project = await install(parent, old, ["@turnout/cli@next"]);
   const version = await runIsolated(old, project.folder, ["npx", "turnout", "--version"]);
-  const bytes = await installedBytes(project);
+  const { bytes } = await installedSize(project);
   return `${(await runIsolated(old, project.folder, ["node", "--version"])).trim()} runs turnout ${version.trim()}, ${(bytes / 1e6).toFixed(1)} MB`;
 }
 
