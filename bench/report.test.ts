@@ -9,7 +9,7 @@ import { CASES } from "./cases/index.ts";
 import { parseOptions, shownOptions } from "./options.ts";
 import { publish } from "./page.ts";
 import { markdownOf } from "./report.ts";
-import { LAUNCHER, launcherFlags, placedCommand } from "./role-process.ts";
+import { placedCommand } from "./role-process.ts";
 
 describe("numbers for people", () => {
   it.each([
@@ -120,15 +120,6 @@ describe("measured processes", () => {
     ["one CPU", { namespace: "same" as const, cpu: 1 }, ["taskset", "--cpu-list", "1", "x"]],
   ])("are put into %s", (_name, options, expected) => {
     expect(placedCommand(["x"], options)).toEqual(expected);
-  });
-
-  it("run with the flags of the launcher's last line", () => {
-    expect(launcherFlags('exec sh --no\n# exec --not\nexec "$node" --max-semi-space-size=2 "$package/main.js" "$@"\n')).toEqual([
-      "--max-semi-space-size=2",
-    ]);
-    expect(launcherFlags('exec "$node" main.js')).toEqual([]);
-    // Read where it was once, nothing was found, and everything ran without flags.
-    expect(launcherFlags(readFileSync(LAUNCHER, "utf8"))).toContain("--max-semi-space-size=2");
   });
 
   it("are told from what Node prints itself", () => {

@@ -3,6 +3,7 @@ import type { ChildProcess, ChildProcessByStdio } from "node:child_process";
 import { readFileSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { launcherFlags } from "@turnout/house/shell-word";
 import { IPVS_MODULES, nodeCommand, runInVm } from "@turnout/house/vm";
 import type { Place } from "@turnout/lab";
 import { lineReader, parseMessage } from "./line-channel.ts";
@@ -35,16 +36,10 @@ export interface RoleProcess {
 /** The command as it is installed: built, not run from source. */
 export const TURNOUT: string = fileURLToPath(new URL("../packages/cli/bin/turnout", import.meta.url));
 /** What starts it: its flags of Node are here. */
-export const LAUNCHER: string = fileURLToPath(new URL("../packages/client/launcher.sh", import.meta.url));
+const LAUNCHER = fileURLToPath(new URL("../packages/client/launcher.sh", import.meta.url));
 const VM_MEMORY_MIB = 2_048;
 const VM_TIMEOUT_MS = 1_800_000;
 const MAIN = fileURLToPath(new URL("role-main.ts", import.meta.url));
-
-/** Node's flags on the last line of the launcher: what is measured runs as the command does. Pure. */
-export function launcherFlags(launcher: string): readonly string[] {
-  const line = launcher.split("\n").findLast((text) => text.startsWith("exec ")) ?? "";
-  return line.split(" ").filter((word) => /^--[a-z]/.test(word));
-}
 
 /** The command line that runs a program in a namespace; unshare, nsenter and taskset become it, so the pid is its own. Pure. */
 export function placedCommand(program: readonly string[], { namespace = "fresh", cpu }: RoleOptions): readonly string[] {

@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { patternOf, sessionOf } from "./doc-session.ts";
+import { shopManifests } from "./test-support/shop.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /** Without what `npm test` tells its children: the empty directory is configured by nobody, and finds no program of the checkout. */
@@ -45,21 +46,9 @@ function raised(found: Readonly<Record<string, unknown>>): Readonly<Record<strin
   return { ...found, version: versionOf(String(name)), dependencies: pins(dependencies), peerDependencies: pins(peerDependencies) };
 }
 
-const service = (name: string, ip: string): string => `
-apiVersion: v1
-kind: Service
-metadata: { name: ${name}, namespace: shop }
-spec: { type: NodePort, clusterIP: ${ip}, ports: [{ name: http, port: 80, nodePort: 300${ip.slice(-2)} }] }
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: { name: ${name}-1, namespace: shop, labels: { kubernetes.io/service-name: ${name} } }
-addressType: IPv4
-ports: [{ name: http, port: 8080 }]
-endpoints: [{ addresses: [10.1.1.5] }, { addresses: [10.1.2.5] }]
----`;
-const SHOP = service("cart", "10.96.0.20");
-const SHOPS = SHOP + service("till", "10.96.0.21");
+const service = (name: string, number: number): string => shopManifests({ name, number, endpoints: ["10.1.1.5", "10.1.2.5"] });
+const SHOP = service("cart", 20);
+const SHOPS = `${SHOP}---${service("till", 21)}`;
 
 describe("in an empty directory, with packages from their tarballs", () => {
   /** Holds the directory of the page's reader, and whatever the page has made beside it. */
@@ -147,7 +136,7 @@ describe("in an empty directory, with packages from their tarballs", () => {
           `10.96.0.20:80/TCP → ${servers}${cart}`,
           `10.96.0.21:80/TCP → ${servers}${till}`,
         );
-        await writeFile(path("shop.yaml"), SHOP.replace(/^endpoints: .*$/m, "endpoints: []"));
+        await writeFile(path("shop.yaml"), shopManifests({ name: "cart", number: 20, endpoints: [] }));
         await comesToSay(`*:30020/TCP → reject${cart}`, `10.96.0.20:80/TCP → reject${cart}`);
         expect(await contents("lines/IPv6.txt")).toBe("");
       } finally {

@@ -4,12 +4,15 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { connect, createServer } from "node:net";
 import type { Server, Socket } from "node:net";
+import { pipeline } from "node:stream";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { leftOut, needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { shopManifests } from "./test-support/shop.ts";
+import type { ShopService } from "./test-support/shop.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const HERE = join(ROOT, "examples/python-consumer");
@@ -49,7 +52,11 @@ class Relay {
   }
 
   async open(): Promise<void> {
-    this.#server = createServer((near) => this.#join(near, connect(this.#stateServer)));
+    this.#server = createServer((near) => {
+      this.#open.add(near);
+      // A node-state server that is away is what this test is about.
+      pipeline(near, connect(this.#stateServer), near, () => this.#open.delete(near));
+    });
     this.#server.listen(this.#path);
     await once(this.#server, "listening");
   }
@@ -59,48 +66,15 @@ class Relay {
     this.#server?.close();
     for (const socket of this.#open) socket.destroy();
   }
-
-  #join(near: Socket, far: Socket): void {
-    for (const [one, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      this.#open.add(one);
-      one.pipe(other);
-      // A node-state server that is away is what this test is about.
-      one.on("error", () => other.destroy());
-      one.on("close", () => {
-        other.destroy();
-        this.#open.delete(one);
-      });
-    }
-  }
 }
 
-const shop = (...services: readonly { readonly name: string; readonly number: number; readonly endpoints: readonly string[] }[]): string =>
-  services
-    .map(
-      ({ name, number, endpoints }) => `
-apiVersion: v1
-kind: Service
-metadata: { name: ${name}, namespace: shop }
-spec: { type: NodePort, clusterIP: 10.96.0.${number}, ports: [{ name: http, port: 80, nodePort: 300${number} }] }
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: { name: ${name}-1, namespace: shop, labels: { kubernetes.io/service-name: ${name} } }
-addressType: IPv4
-ports: [{ name: http, port: 8080 }]
-endpoints: [${endpoints.map((address) => `{ addresses: [${address}] }`).join(", ")}]
-`,
-    )
-    .join("---");
+const shop = (...services: readonly ShopService[]): string => services.map(shopManifests).join("---");
 
 const CART = { name: "cart", number: 20, endpoints: ["10.1.1.5", "10.1.2.5"] };
 const TILL = { name: "till", number: 21, endpoints: ["10.1.1.6"] };
 
 /** What the consumer prints for a row that is new or changed. */
-function printed({ name, number, endpoints }: typeof CART): readonly string[] {
+function printed({ name, number, endpoints }: ShopService): readonly string[] {
   const fate = endpoints.length === 0 ? "TARGET_REJECT" : ["TARGET_CLUSTER", ...endpoints.map((address) => `${address}:8080`)].join(" ");
   return [
     `+ shop/${name}:http PROTOCOL_TCP`,

@@ -35,18 +35,18 @@ export async function measureClientInstall({ imports: runs }: { readonly imports
     const ours = await installInto(directory, "@turnout/client", await pack(directory));
     const rival = await installInto(directory, RIVAL.name, [`${RIVAL.name}@${RIVAL.version}`]);
     const kinds = [
-      { cwd: directory, entryPoint: "", install: ours },
-      ...OWN_ENTRY_POINTS.map((entryPoint) => ({ cwd: ours.folder, entryPoint, install: ours })),
-      { cwd: rival.folder, entryPoint: rival.name, install: rival },
+      { cwd: directory, entryPoint: "", found: ours },
+      ...OWN_ENTRY_POINTS.map((entryPoint) => ({ cwd: ours.folder, entryPoint, found: ours })),
+      { cwd: rival.folder, entryPoint: rival.name, found: rival },
     ].map((kind) => ({ ...kind, imports: [] as Import[] }));
     for (const { cwd, entryPoint } of kinds) await importOnce(cwd, entryPoint);
     for (const { cwd, entryPoint, imports } of interleave(kinds.map((what) => ({ what, runs }))))
       imports.push(await importOnce(cwd, entryPoint));
     const [bare, ...entryPoints] = kinds;
     const bareBytes = median(bare?.imports.map(({ rssBytes }) => rssBytes) ?? []);
-    const measured = entryPoints.map(({ entryPoint, install, imports }) => {
+    const measured = entryPoints.map(({ entryPoint, found, imports }) => {
       const overBytes = imports.map(({ rssBytes }) => rssBytes - bareBytes);
-      return [entryPoint, { ...install, importMs: imports.map(({ importMs }) => importMs), overBytes }] as const;
+      return [entryPoint, { ...found, importMs: imports.map(({ importMs }) => importMs), overBytes }] as const;
     });
     const [before, last] = measured.slice(-2).map(([, one]) => one);
     return { ...Object.fromEntries(measured), "last / one before": { before, last } };

@@ -1,5 +1,6 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { launcherFlags } from "../shell-word.ts";
 import { joinTrees } from "./file-tree.ts";
 import type { Entry, FileTree } from "./file-tree.ts";
 import { npmLicences } from "./licences.ts";
@@ -19,13 +20,6 @@ const OURS = ["*/package.json", "cli/dist/command/*.js", "client/web/*", "backen
 
 /** For those who run a command in a container: by its name, and without a shell, as there is none. */
 const PROGRAM = `#!/usr/bin/node\nimport "${MAIN}";\n`;
-
-/** Find the flags that the launcher passes to Node. Pure. @throws {Error} when it starts Node in another way. */
-export function launcherFlags(launcher: string): readonly string[] {
-  const flags = /^exec "\$node" (.*) "\$main" "\$@"$/m.exec(launcher)?.[1];
-  if (flags === undefined) throw new Error("packages/client/launcher.sh does not start Node as it is known here");
-  return flags.split(" ");
-}
 
 /** Say what a container of an image starts: Node with the launcher's flags, and the command. @throws {Error} when the launcher can't be read. */
 export function entrypointOf(root: string): readonly string[] {

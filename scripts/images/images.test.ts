@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { checkTree } from "./check-tree.ts";
-import { isReadAtRunTime, launcherFlags } from "./command-tree.ts";
+import { launcherFlags } from "../shell-word.ts";
+import { isReadAtRunTime } from "./command-tree.ts";
 import { sourcesFrom } from "./debian.ts";
 import { debianLockText, parseDebianLock, parseDownload, pinsOf } from "./debian-lock.ts";
 import { readElf } from "./elf.ts";
