@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { parse } from "yaml";
 import { ruleStatus, type BackendRules } from "./rule-status.ts";
 import { withWritten } from "./written-part.ts";
 
@@ -11,27 +13,10 @@ const MARKS = ["<!-- written by npm run status:update -->", "<!-- end of what is
 const FAMILIES = ["IPv4", "IPv6"];
 const PROTOCOLS = ["TCP", "UDP", "SCTP"];
 
-/** The permitted differences between proxiers, in words; a choice without words of its own is shown as it is. */
-const VARIANTS: Readonly<Record<string, readonly [string, Readonly<Record<string, string>>]>> = {
-  undefinedClusterIPPort: ["a port nobody defined on a cluster IP", { reject: "is refused", pass: "is left alone" }],
-  undefinedExternalPort: ["a port nobody defined on an external or load-balancer IP", { reject: "is refused", pass: "is left alone" }],
-  unallocatedClusterIP: ["an address of the service range nobody has", { drop: "is dropped", pass: "is left alone" }],
-  nodePortRejectScope: [
-    "a node port without endpoints is refused",
-    { nodePortAddresses: "on node-port addresses", anyLocalAddress: "on every own address" },
-  ],
-  rejectFromHost: ["refusals concern the host's own packets too", { true: "yes", false: "no" }],
-  blockedWithoutEndpoints: ["a source outside the ranges, no endpoints", { drop: "is dropped", reject: "is refused" }],
-  nodePortsOnLoopback: ["node ports on 127.0.0.1", { IPv4: "answer", never: "don't answer", TCP: "TCP answers if named" }],
-  affinityScope: ["one affinity entry is for", { row: "one service port", address: "one address of a service port" }],
-  affinityBy: ["affinity is made of", { memory: "memory with a timeout", address: "the client's address, without a timeout" }],
-  nodePortScope: ["node ports answer on", { settings: "the addresses chosen", all: "all own addresses" }],
-  rowChanges: ["servers and masquerading that both change", { atOnce: "change at once", inParts: "change one after the other" }],
-  localClients: [
-    "clients on the node itself are served at",
-    { packets: "their packets", sockets: "their sockets, with the address they have" },
-  ],
-};
+/** The permitted differences between proxiers, in words: `status-variants.yaml`. */
+const VARIANTS = parse(readFileSync(new URL("status-variants.yaml", import.meta.url), "utf8")) as Readonly<
+  Record<string, readonly [title: string, words: Readonly<Record<string, string>>]>
+>;
 
 /** Write the table of backends: one column each, what it passed, what it can do and which permitted behaviours it has. Pure. */
 export function statusTable(backends: readonly BackendStatus[]): string {

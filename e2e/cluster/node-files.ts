@@ -1,4 +1,5 @@
-import { stringify } from "yaml";
+import { readFileSync } from "node:fs";
+import { fill } from "./kubectl.ts";
 
 /** What a node's programs have to know. */
 export interface NodeFacts {
@@ -14,15 +15,17 @@ export interface NodeFacts {
   readonly pause: string;
 }
 
-/** The files of a node that its first process reads, by name. Pure. */
+/** The files of a node that its first process reads, by name. */
 export function nodeFiles(facts: NodeFacts): Readonly<Record<string, string>> {
+  const values = { CA: facts.ca, DNS: facts.dns, PAUSE: facts.pause };
+  const filled = (name: string): string => fill(readFileSync(new URL(name, import.meta.url), "utf8"), values);
   return {
     hosts: `127.0.0.1 localhost\n::1 localhost\n${facts.addresses.map((address) => `${address} ${facts.name}\n`).join("")}`,
     // Nothing outside of the cluster has names.
     "resolv.conf": "nameserver 127.0.0.1\n",
     "cni.conflist": JSON.stringify(network(facts)),
-    "containerd.toml": containerd(facts.pause),
-    "kubelet.yaml": stringify(kubelet(facts)),
+    "containerd.toml": filled("containerd.toml"),
+    "kubelet.yaml": filled("kubelet.yaml"),
   };
 }
 
@@ -41,52 +44,5 @@ function network({ podCIDRs }: NodeFacts): object {
       { type: "ptp", ipMasq: false, mtu: 1_500, ipam },
       { type: "portmap", capabilities: { portMappings: true } },
     ],
-  };
-}
-
-function containerd(pause: string): string {
-  return `version = 2
-root = "/var/lib/containerd"
-state = "/run/containerd"
-[grpc]
-  address = "/run/containerd/containerd.sock"
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "${pause}"
-  disable_apparmor = true
-  restrict_oom_score_adj = true
-  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-    runtime_type = "io.containerd.runc.v2"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-      SystemdCgroup = false
-[plugins."io.containerd.internal.v1.opt"]
-  path = "/var/lib/containerd/opt"
-`;
-}
-
-function kubelet({ ca, dns }: NodeFacts): object {
-  return {
-    apiVersion: "kubelet.config.k8s.io/v1beta1",
-    kind: "KubeletConfiguration",
-    failCgroupV1: false,
-    cgroupDriver: "cgroupfs",
-    cgroupRoot: "/",
-    enforceNodeAllocatable: [],
-    failSwapOn: false,
-    containerRuntimeEndpoint: "unix:///run/containerd/containerd.sock",
-    authentication: { anonymous: { enabled: false }, webhook: { enabled: false }, x509: { clientCAFile: ca } },
-    authorization: { mode: "AlwaysAllow" },
-    clusterDNS: [dns],
-    clusterDomain: "cluster.local",
-    resolvConf: "/etc/resolv.conf",
-    // The disk is the machine's, and others fill it.
-    evictionHard: Object.fromEntries(
-      ["memory.available", "nodefs.available", "imagefs.available", "nodefs.inodesFree"].map((signal) => [signal, "0%"]),
-    ),
-    imageGCHighThresholdPercent: 100,
-    imageGCLowThresholdPercent: 99,
-    localStorageCapacityIsolation: false,
-    nodeStatusUpdateFrequency: "5s",
-    oomScoreAdj: 0,
-    serializeImagePulls: false,
   };
 }

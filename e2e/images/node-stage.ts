@@ -1,42 +1,14 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, chownSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createAuthority } from "@turnout/lab";
 
-/** This node's name in the manifests of the stage. */
+/** This node's name in the manifests of the stage, `objects.yaml`. */
 export const NODE_NAME = "node1";
 /** The cluster IP of the Service that a proxy has to make work. */
 export const CLUSTER_IP = "10.96.0.20";
 const ENDPOINT = "10.1.1.5";
 const NODE_IP = "192.0.2.1";
-
-const OBJECTS = `
-apiVersion: v1
-kind: Node
-metadata: { name: ${NODE_NAME}, labels: { kubernetes.io/hostname: ${NODE_NAME} } }
-spec: { podCIDRs: [10.1.1.0/24] }
-status: { addresses: [{ type: InternalIP, address: ${NODE_IP} }] }
----
-apiVersion: v1
-kind: Service
-metadata: { name: cart, namespace: shop }
-spec: { clusterIP: ${CLUSTER_IP}, clusterIPs: [${CLUSTER_IP}], ipFamilies: [IPv4], ports: [{ name: http, port: 80 }] }
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: { name: cart-1, namespace: shop, labels: { kubernetes.io/service-name: cart } }
-addressType: IPv4
-ports: [{ name: http, port: 8080 }]
-endpoints: [{ addresses: [${ENDPOINT}], nodeName: ${NODE_NAME} }]
-`;
-
-const CONFIGURATION = `
-apiVersion: kubeproxy.config.k8s.io/v1alpha1
-kind: KubeProxyConfiguration
-mode: ""
-clusterCIDR: 10.1.0.0/16
-clientConnection: { kubeconfig: /var/lib/kube-proxy/kubeconfig.conf }
-`;
 
 /** A node to play pods on: a network namespace with an address, an endpoint and a default route, and what pods mount. */
 export interface NodeStage {
@@ -56,8 +28,8 @@ function makeVolumes(folder: string): Readonly<Record<string, string>> {
   const volumes = Object.fromEntries(names.map((name) => [name, join(folder, name)]));
   for (const place of Object.values(volumes)) mkdirSync(place);
   const write = (volume: string, name: string, text: string): void => writeFileSync(join(folder, volume, name), text);
-  write("kube-proxy", "config.conf", CONFIGURATION);
-  write("kube-proxy", "objects.yaml", OBJECTS);
+  copyFileSync(new URL("config.yaml", import.meta.url), join(folder, "kube-proxy", "config.conf"));
+  copyFileSync(new URL("objects.yaml", import.meta.url), join(folder, "kube-proxy", "objects.yaml"));
   const authority = createAuthority("cluster", Date.now());
   const server = authority.issue({ commonName: "turnout-server", hosts: ["127.0.0.1"] });
   const kubelet = authority.issue({ commonName: `system:node:${NODE_NAME}` });

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { parse } from "yaml";
 import type { Platform } from "./platforms.ts";
 
 /** The images: one for each backend, one for the node-state server, one with all backends. */
@@ -29,87 +31,39 @@ export interface Recipe {
   readonly uid: 0 | 65532;
 }
 
-const NONE = { links: {}, opened: [], plugins: [] };
-
-/** What Node itself needs, what scanners recognize Debian by, and texts of licences: those that many share, and that of GCC's libraries. */
-export const BASE: Tools = {
-  ...NONE,
-  packages: ["base-files", "gcc-14-base", "libc6", "libgcc-s1", "libstdc++6"],
-  programs: ["/usr/lib/os-release"],
+/** The recipes as they are written: by name; what is left out is empty, or is called after the image. */
+const WRITTEN = parse(readFileSync(new URL("recipes.yaml", import.meta.url), "utf8")) as {
+  readonly tools: Readonly<Record<string, Partial<Tools>>>;
+  readonly images: Readonly<
+    Record<
+      ImageName,
+      Pick<Recipe, "title" | "uid"> & Partial<Pick<Recipe, "repository" | "command">> & { readonly tools: readonly string[] }
+    >
+  >;
 };
+
+function toolsCalled(name: string): Tools {
+  const written = WRITTEN.tools[name];
+  if (written === undefined) throw new Error(`recipes.yaml has no tools called ${name}`);
+  return { packages: [], programs: [], links: {}, opened: [], plugins: [], ...written };
+}
+
+/** What every image has. */
+export const BASE: Tools = toolsCalled("base");
 
 /** The program nft. */
-export const NFT: Tools = {
-  ...NONE,
-  packages: [
-    "nftables",
-    "libnftables1",
-    "libnftnl11",
-    "libmnl0",
-    "libxtables12",
-    "libjansson4",
-    "libgmp10",
-    "libedit2",
-    "libbsd0",
-    "libmd0",
-    "libtinfo6",
-  ],
-  programs: ["/usr/sbin/nft"],
-};
+export const NFT: Tools = toolsCalled("nft");
 
-const VARIANTS = ["legacy", "nft"];
-const IPTABLES_PROGRAMS = ["iptables", "ip6tables"].flatMap((tool) => ["", "-save", "-restore"].map((verb) => ({ tool, verb })));
-
-const IPTABLES: Tools = {
-  packages: ["iptables", "libip4tc2", "libip6tc2", "libxtables12", "libnetfilter-conntrack3", "libnfnetlink0", "libnftnl11", "libmnl0"],
-  programs: VARIANTS.map((variant) => `/usr/sbin/xtables-${variant}-multi`),
-  // The names without a variant are what Debian's alternatives choose when the package is installed.
-  links: Object.fromEntries(
-    IPTABLES_PROGRAMS.flatMap(({ tool, verb }) => [
-      ...VARIANTS.map((variant) => [`/usr/sbin/${tool}-${variant}${verb}`, `xtables-${variant}-multi`]),
-      [`/usr/sbin/${tool}${verb}`, "xtables-nft-multi"],
-    ]),
-  ) as Record<string, string>,
-  opened: [],
-  plugins: ["xtables"],
-};
-
-const IPSET: Tools = { ...NONE, packages: ["ipset", "libipset13t64", "libmnl0"], programs: ["/usr/sbin/ipset"] };
-
-/** For the kernel parameters that these backends set. */
-const SYSCTL: Tools = { ...NONE, packages: ["procps"], programs: ["/usr/sbin/sysctl"] };
-
-/** For addresses of Services on a device of their own, and for `turnout why` and `turnout doctor`. */
-const IP: Tools = {
-  ...NONE,
-  packages: ["iproute2", "libbpf1", "libelf1t64", "zlib1g", "libzstd1", "libmnl0", "libcap2", "libselinux1", "libpcre2-8-0"],
-  programs: ["/usr/bin/ip"],
-};
-
-const LIBBPF: Tools = { ...NONE, packages: ["libbpf1", "libelf1t64", "zlib1g", "libzstd1"], programs: [], opened: ["libbpf.so.1"] };
-
-function backend(name: ImageName, title: string, tools: readonly Tools[], uid: Recipe["uid"] = 0): Recipe {
-  return { name, repository: `turnout-${name}`, title, tools, command: ["run", "--backend", name], uid };
+function recipeCalled(name: ImageName): Recipe {
+  const written = WRITTEN.images[name];
+  const called = { name, repository: `turnout-${name}`, command: ["run", "--backend", name] };
+  return { ...called, ...written, tools: written.tools.map(toolsCalled) };
 }
 
 /** All images, by name. */
-export const RECIPES: Readonly<Record<ImageName, Recipe>> = {
-  all: {
-    name: "all",
-    repository: "turnout",
-    title: "Turnout with all backends",
-    tools: [NFT, IPTABLES, SYSCTL, IPSET, IP, LIBBPF],
-    command: ["run"],
-    uid: 0,
-  },
-  nft: backend("nft", "Turnout with the nftables backend", [NFT, IP]),
-  iptables: backend("iptables", "Turnout with the iptables backend", [IPTABLES, SYSCTL, IP]),
-  ipvs: backend("ipvs", "Turnout with the ipvs backend", [IPTABLES, SYSCTL, IPSET, IP]),
-  // Its packets outside of pods pass one table of nft.
-  ebpf: backend("ebpf", "Turnout with the eBPF backend", [NFT, LIBBPF, IP]),
-  userspace: backend("userspace", "Turnout with the userspace backend", [IP], 65532),
-  serve: { name: "serve", repository: "turnout-serve", title: "Turnout's node-state server", tools: [], command: ["serve"], uid: 65532 },
-};
+export const RECIPES = Object.fromEntries(
+  (Object.keys(WRITTEN.images) as ImageName[]).map((name) => [name, recipeCalled(name)] as const),
+) as Readonly<Record<ImageName, Recipe>>;
 
 /** List the Debian packages of some tools, sorted, each once. Pure. */
 export function packagesOf(tools: readonly Tools[]): readonly string[] {
