@@ -94,39 +94,3 @@ describe.each(FAMILIES)("adopting what the real kube-proxy wrote, %s", (family) 
     );
   });
 });
-
-describe("a comparison that is no comparison would find", () => {
-  const [everything] = recordedCases();
-  const edited = async (edit: (saved: string) => string): Promise<readonly string[]> => {
-    if (everything === undefined) throw new Error("there are recordings");
-    const usual = new Set([...(DIFFERENCES["everything IPv4"] ?? []), MARKED]);
-    return inWords(await deltaOf(everything, "IPv4", edit(recordedSave(everything, "IPv4")))).filter((word) => !usual.has(word));
-  };
-
-  it("a rule of an endpoint in another order", async () => {
-    const order = /(-A (KUBE-SEP-\w+) -s .*\n)(-A \2 .*\n)/;
-    expect(await edited((saved) => saved.replace(order, "$3$1"))).toEqual([expect.stringMatching(/^changes: chain nat KUBE-SEP-/)]);
-  });
-
-  it("a rule that lacks, and one too many", async () => {
-    const rule = /-A KUBE-SERVICES .*shop\/three:http cluster IP.*\n/;
-    expect(await edited((saved) => saved.replace(rule, ""))).toEqual([expect.stringMatching(/^comes: rule nat KUBE-SERVICES .*three/)]);
-    expect(await edited((saved) => saved.replace(rule, "$&$&"))).toEqual([
-      expect.stringMatching(/^changes: rule nat KUBE-SERVICES .*three/),
-    ]);
-  });
-
-  it("a chain that nobody wants", async () => {
-    const stale = ":KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]\n";
-    expect(await edited((saved) => saved.replace("*nat\n", `*nat\n${stale}`))).toEqual(["goes: chain nat KUBE-SVC-AAAAAAAAAAAAAAAA"]);
-  });
-
-  it("the rule that must be last and isn't", async () => {
-    const last = /(-A KUBE-SERVICES .*must be the last.*\n)/;
-    const moved = (saved: string): string => {
-      const rule = last.exec(saved)?.[1] ?? "";
-      return saved.replace(last, "").replace(/-A KUBE-SERVICES .*cluster IP/, `${rule}$&`);
-    };
-    expect(await edited(moved)).toEqual(["changes: shared nat KUBE-SERVICES"]);
-  });
-});

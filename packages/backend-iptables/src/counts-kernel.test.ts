@@ -1,4 +1,3 @@
-import type { Counts } from "@turnout/core";
 import type { ServiceFixture } from "@turnout/core/testing";
 import type { IptablesVariant } from "@turnout/host/iptables";
 import { createTestNamespace } from "@turnout/host/testing";
@@ -7,7 +6,6 @@ import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { iptablesModule } from "./module.ts";
 import { proxyOf } from "./test-support/states.ts";
-import type { IptablesProxy } from "./test-support/states.ts";
 
 const { signal } = new AbortController();
 
@@ -53,19 +51,14 @@ describe("counting on a real kernel", needs("root", "netns", "iptables", "ip", "
     await client.run("bash", ["-c", script]);
   }
 
-  async function counts({ backend, ledger }: IptablesProxy): Promise<Readonly<Record<string, Counts>>> {
-    const read = await backend.counts?.(signal, (id) => ledger.ownersOf([id]).size > 0);
-    return Object.fromEntries([...(read ?? [])].map(([id, one]) => [[...ledger.ownersOf([id])].join() || id, one]));
-  }
-
   it.each<IptablesVariant>(["legacy", "nft"])("tells for each Service what came to it, as the kernel counted: %s", async (variant) => {
     const dataplane = await iptablesModule.open(iptablesModule.parseOptions({ variant }), node.world, signal);
     const proxy = proxyOf(dataplane.family("IPv4"), "IPv4");
     await proxy.sync(FIXTURES);
-    expect(await counts(proxy)).toEqual({});
+    expect(await proxy.counts()).toEqual({});
     await send(["10.96.0.1", 80], ["10.96.0.1", 80], ["10.96.0.1", 80], ["10.96.0.2", 80], ["172.18.0.1", 30_005], ["10.96.0.99", 80]);
     await send(["198.51.100.3", 80], ["198.51.100.4", 80], ["198.51.100.4", 80]);
-    expect(await counts(proxy)).toEqual({
+    expect(await proxy.counts()).toEqual({
       "shop/web:main/UDP": { connections: 3 },
       "shop/empty:main/UDP": { rejects: 1 },
       "shop/elsewhere:main/UDP": { dropsWithoutLocal: 1 },
@@ -75,7 +68,7 @@ describe("counting on a real kernel", needs("root", "netns", "iptables", "ip", "
     // Another process finds the same.
     const next = proxyOf(dataplane.family("IPv4"), "IPv4");
     await next.adopt();
-    expect([await next.sync(FIXTURES), (await counts(next))["shop/web:main/UDP"]]).toEqual([0, { connections: 3 }]);
+    expect([await next.sync(FIXTURES), (await next.counts())["shop/web:main/UDP"]]).toEqual([0, { connections: 3 }]);
     await next.backend.cleanup?.(signal);
     await dataplane.close(signal);
   });

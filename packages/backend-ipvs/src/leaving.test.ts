@@ -1,5 +1,6 @@
 import type { Packet } from "@turnout/conformance";
 import { ProxyError } from "@turnout/core";
+import type { Leftover } from "@turnout/core/backend";
 import { beforeEach, describe, expect, it } from "vitest";
 import { ipvsModule } from "./module.ts";
 import { cart, openProxy } from "./test-support/proxy.ts";
@@ -40,6 +41,39 @@ async function saved(table: string): Promise<string> {
   return (await host.world.exec.run("iptables-nft-save", ["-t", table])).stdout;
 }
 
+type Run = IpvsFakeHost["world"]["exec"]["run"];
+
+/** The backend where programs answer otherwise; `run` leaves the others to the host. */
+async function backendWhere(run: (...args: Parameters<Run>) => ReturnType<Run> | undefined): Promise<IpvsProxy["backend"]> {
+  const { exec } = host.world;
+  const other: typeof exec = { run: (...args) => run(...args) ?? exec.run(...args), open: (file, args) => exec.open(file, args) };
+  return (await ipvsModule.open(ipvsModule.parseOptions({}), { ...host.world, exec: other }, never)).family("IPv4");
+}
+
+/** Have another mode or program write over our rules. */
+async function overwrite(input: string): Promise<void> {
+  const { code, stderr } = await host.world.exec.run("iptables-nft-restore", ["--noflush"], { input });
+  expect([code, stderr]).toEqual([0, ""]);
+}
+
+/** Serve a Service with an open connection; what is left of it then. */
+async function leftInUse(): Promise<Leftover> {
+  await proxy.sync(cart(["10.1.1.1"]));
+  host.connect(PACKET, () => 0);
+  return await theLeftover();
+}
+
+async function theLeftover(by: IpvsProxy = proxy): Promise<Leftover> {
+  const [leftover] = (await by.backend.leftovers?.(false, never)) ?? [];
+  if (leftover === undefined) throw new Error("nothing is left");
+  return leftover;
+}
+
+/** Let so much time pass, step by step. */
+async function pass(ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= 5_000) await host.advance(5_000);
+}
+
 /** Virtual servers, sets, chains and addresses that are ours, in words. */
 async function traces(): Promise<readonly string[]> {
   const chains = [...(await saved("nat")).matchAll(/^:((?:KUBE|TURNOUT)-\S+)/gm)]
@@ -59,8 +93,7 @@ async function traces(): Promise<readonly string[]> {
 describe("what is left when another backend has taken over", () => {
   it("goes, but for chains that the other one has under the same names", async () => {
     await proxy.sync(cart(["10.1.1.1"]));
-    const { code, stderr } = await host.world.exec.run("iptables-nft-restore", ["--noflush"], { input: OTHER_MODE });
-    expect([code, stderr]).toEqual([0, ""]);
+    await overwrite(OTHER_MODE);
     const [leftover, ...more] = (await proxy.backend.leftovers?.(false, never)) ?? [];
     expect([leftover?.what, more]).toEqual(["1 virtual server of ipvs, and the addresses on kube-ipvs0", []]);
     await leftover?.remove(never);
@@ -79,8 +112,7 @@ describe("what is left when another backend has taken over", () => {
 
   it("stays, when cleaned up, where kube-proxy in ipvs mode has written since: it uses all of it", async () => {
     await proxy.sync(cart(["10.1.1.1"]));
-    const { code, stderr } = await host.world.exec.run("iptables-nft-restore", ["--noflush"], { input: KUBE_PROXY_IPVS });
-    expect([code, stderr]).toEqual([0, ""]);
+    await overwrite(KUBE_PROXY_IPVS);
     const before = await traces();
     expect((await proxy.backend.leftovers?.(false, never))?.map(({ by }) => by)).toEqual(["kube-proxy"]);
     await proxy.backend.cleanup?.(never);
@@ -94,28 +126,24 @@ describe("what is left when another backend has taken over", () => {
   });
 
   it("keeps virtual servers that have connections until these have ended", async () => {
-    await proxy.sync(cart(["10.1.1.1"]));
-    host.connect(PACKET, () => 0);
-    const [leftover] = (await proxy.backend.leftovers?.(false, never)) ?? [];
+    const leftover = await leftInUse();
     let isDone = false;
-    const removing = leftover?.remove(never).then(() => (isDone = true));
-    for (let ms = 0; ms < 60_000; ms += 5_000) await host.advance(5_000);
+    const removing = leftover.remove(never).then(() => (isDone = true));
+    await pass(60_000);
     expect([isDone, await traces()]).toEqual([false, ["server 10.96.0.1:80", "sets", "address 10.96.0.1"]]);
     expect(host.lines.filter((line) => line.includes("connections through IPVS go on"))).toHaveLength(1);
-    for (let ms = 0; ms < 900_000; ms += 5_000) await host.advance(5_000);
+    await pass(900_000);
     await removing;
     expect([isDone, await traces()]).toEqual([true, []]);
   });
 
   it("keeps the host's own ports from being reached through addresses that stay", async () => {
-    await proxy.sync(cart(["10.1.1.1"]));
-    host.connect(PACKET, () => 0);
-    const [leftover] = (await proxy.backend.leftovers?.(false, never)) ?? [];
-    const removing = leftover?.remove(never);
+    const leftover = await leftInUse();
+    const removing = leftover.remove(never);
     await host.advance(5_000);
     expect(await traces()).toContain("address 10.96.0.1");
     expect(host.trace({ ...PACKET, port: 22 }, () => 0)).toMatchObject({ is: "reject" });
-    for (let ms = 0; ms < 900_000; ms += 5_000) await host.advance(5_000);
+    await pass(900_000);
     await removing;
     expect(await saved("filter")).not.toMatch(/KUBE-IPVS-FILTER|TURNOUT-LOCAL-ONLY/);
   });
@@ -125,27 +153,25 @@ describe("what is left when another backend has taken over", () => {
     await proxy.sync(cart(["10.1.1.1"], { type: "NodePort", ports }));
     host.connect({ ...PACKET, source: "192.0.2.10", destination: "172.18.0.1", port: 30_080, link: "eth0" }, () => 0);
     const stop = new AbortController();
-    const [leftover] = (await proxy.backend.leftovers?.(false, never)) ?? [];
-    const ended = leftover?.remove(stop.signal).then(undefined, String);
+    const leftover = await theLeftover();
+    const ended = leftover.remove(stop.signal).then(undefined, String);
     await host.advance(5_000);
     stop.abort();
     await host.advance(5_000);
     await ended;
     const next = await openProxy(host.world);
-    const [rest] = (await next.backend.leftovers?.(false, never)) ?? [];
-    expect(rest?.what).toBe("1 virtual server of ipvs, and the addresses on kube-ipvs0");
-    const removing = rest?.remove(never);
-    for (let ms = 0; ms < 900_000; ms += 5_000) await host.advance(5_000);
+    const rest = await theLeftover(next);
+    expect(rest.what).toBe("1 virtual server of ipvs, and the addresses on kube-ipvs0");
+    const removing = rest.remove(never);
+    await pass(900_000);
     await removing;
     expect([await traces(), host.ipvs.virtualServers().filter(({ address }) => address === "172.18.0.1")]).toEqual([[], []]);
   });
 
   it("is left, and said to be, when it is stopped meanwhile", async () => {
-    await proxy.sync(cart(["10.1.1.1"]));
-    host.connect(PACKET, () => 0);
+    const leftover = await leftInUse();
     const stop = new AbortController();
-    const [leftover] = (await proxy.backend.leftovers?.(false, never)) ?? [];
-    const ended = leftover?.remove(stop.signal).then(
+    const ended = leftover.remove(stop.signal).then(
       () => undefined,
       (error: unknown) => error,
     );
@@ -157,11 +183,9 @@ describe("what is left when another backend has taken over", () => {
   });
 
   it("takes no new connections where it stays for those that go on", async () => {
-    await proxy.sync(cart(["10.1.1.1"]));
-    host.connect(PACKET, () => 0);
+    const leftover = await leftInUse();
     const stop = new AbortController();
-    const [leftover] = (await proxy.backend.leftovers?.(false, never)) ?? [];
-    const ended = leftover?.remove(stop.signal).then(undefined, String);
+    const ended = leftover.remove(stop.signal).then(undefined, String);
     await host.advance(5_000);
     expect(
       host.ipvs
@@ -179,10 +203,8 @@ describe("what is left when another backend has taken over", () => {
   });
 
   it("stays for its connections, and is said to, where nobody can wait", async () => {
-    await proxy.sync(cart(["10.1.1.1"]));
-    host.connect(PACKET, () => 0);
-    const [leftover] = (await proxy.backend.leftovers?.(false, never)) ?? [];
-    await expect(leftover?.remove(never, false)).rejects.toThrow(
+    const leftover = await leftInUse();
+    await expect(leftover.remove(never, false)).rejects.toThrow(
       "[already_exists] virtual servers of ipvs stay: connections go on: 1 with connections",
     );
     expect(await traces()).toEqual(["server 10.96.0.1:80", "sets", "address 10.96.0.1"]);
@@ -201,10 +223,9 @@ describe("what is left when another backend has taken over", () => {
   it("goes in one variant of iptables although the other can't be read, and that is told", async () => {
     await proxy.sync(cart(["10.1.1.1"]));
     const said = "iptables-save v1.8.9 (legacy): Cannot initialize: Permission denied (you must be root)";
-    const run: typeof host.world.exec.run = (file, args, options) =>
-      file.endsWith("legacy-save") ? Promise.resolve({ code: 1, stdout: "", stderr: said }) : host.world.exec.run(file, args, options);
-    const world = { ...host.world, exec: { run, open: (file: string, args: readonly string[]) => host.world.exec.open(file, args) } };
-    const backend = (await ipvsModule.open(ipvsModule.parseOptions({}), world, never)).family("IPv4");
+    const backend = await backendWhere((file) =>
+      file.endsWith("legacy-save") ? Promise.resolve({ code: 1, stdout: "", stderr: said }) : undefined,
+    );
     const [seen, hidden, ...more] = (await backend.leftovers?.(false, never)) ?? [];
     await seen?.remove(never);
     expect([await traces(), hidden?.unseen?.hint, hidden?.isLive, more]).toEqual([[], expect.stringContaining("CAP_NET_RAW"), false, []]);
@@ -212,12 +233,10 @@ describe("what is left when another backend has taken over", () => {
 
   it("is left alone, with the reason, where there are rules that the tool can't list", async () => {
     await proxy.sync(cart(["10.1.1.1"]));
-    const run: typeof host.world.exec.run = (file, args, options) =>
-      file.endsWith("nft-save")
-        ? Promise.resolve({ code: 0, stdout: "# Table `filter' is incompatible, use 'nft' tool.\n", stderr: "" })
-        : host.world.exec.run(file, args, options);
-    const world = { ...host.world, exec: { run, open: (file: string, args: readonly string[]) => host.world.exec.open(file, args) } };
-    const backend = (await ipvsModule.open(ipvsModule.parseOptions({}), world, never)).family("IPv4");
+    const stdout = "# Table `filter' is incompatible, use 'nft' tool.\n";
+    const backend = await backendWhere((file) =>
+      file.endsWith("nft-save") ? Promise.resolve({ code: 0, stdout, stderr: "" }) : undefined,
+    );
     const before = await traces();
     await expect(backend.cleanup?.(never)).rejects.toThrow("is incompatible");
     expect(await traces()).toEqual(before);
@@ -232,10 +251,7 @@ describe("what is left when another backend has taken over", () => {
   });
 
   it.each(["tool_missing", "host_unsupported"] as const)("is cleaned up where ipset says %s", async (code) => {
-    const run: typeof host.world.exec.run = (file, args, options) =>
-      file.endsWith("ipset") ? Promise.reject(new ProxyError(code, "no ipset")) : host.world.exec.run(file, args, options);
-    const world = { ...host.world, exec: { run, open: (file: string, args: readonly string[]) => host.world.exec.open(file, args) } };
-    const backend = (await ipvsModule.open(ipvsModule.parseOptions({}), world, never)).family("IPv4");
+    const backend = await backendWhere((file) => (file.endsWith("ipset") ? Promise.reject(new ProxyError(code, "no ipset")) : undefined));
     await expect(backend.cleanup?.(never)).resolves.toBeUndefined();
   });
 

@@ -1,4 +1,4 @@
-import type { Counts, Dataplane, IPFamily } from "@turnout/core";
+import type { Dataplane, IPFamily } from "@turnout/core";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { createTestNamespace } from "@turnout/host/testing";
 import type { TestNamespace } from "@turnout/host/testing";
@@ -95,11 +95,6 @@ describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () =
     return await proxy.sync(fixtures);
   }
 
-  async function counts({ backend, ledger }: NftProxy): Promise<Readonly<Record<string, Counts>>> {
-    const read = await backend.counts?.(signal, (id) => ledger.ownersOf([id]).size > 0);
-    return Object.fromEntries([...(read ?? [])].map(([id, one]) => [[...ledger.ownersOf([id])].join() || id, one]));
-  }
-
   async function send(...targets: readonly (readonly [address: string, port: number])[]): Promise<void> {
     await run(client, "bash", "-c", targets.map(([address, port]) => `echo x >/dev/udp/${address}/${port}; true`).join("\n"));
   }
@@ -129,11 +124,11 @@ describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () =
       const { cluster, balanced: lb, node: own, nft, datagram } = PLACES[family];
       const proxy = await open(family, { "count-bytes": true });
       await sync(proxy);
-      expect(await counts(proxy)).toEqual({});
+      expect(await proxy.counts()).toEqual({});
       const port = 80;
       await send([`${cluster}1`, port], [`${cluster}1`, port], [`${cluster}1`, port], [`${cluster}2`, port], [`${cluster}6`, port]);
       await send([`${lb}3`, port], [`${lb}4`, port], [`${lb}4`, port], [own, 30_005], [`${cluster}99`, port], [own, 30_099]);
-      const first = await counts(proxy);
+      const first = await proxy.counts();
       expect(first).toEqual({
         "shop/web:main/UDP": { connections: 3, bytesIn: 3 * datagram },
         "shop/empty:main/UDP": { rejects: 1 },
@@ -146,7 +141,7 @@ describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () =
       await echo(family, "self", `${cluster}8`, port);
       const once = { connections: 1, bytesIn: datagram, bytesOut: datagram };
       const echoed = { "shop/echo:main/UDP": once, "shop/self:main/UDP": once };
-      expect(await counts(proxy)).toEqual({ ...first, ...echoed });
+      expect(await proxy.counts()).toEqual({ ...first, ...echoed });
       // Another process, and endpoints of which one chain more picks.
       const second = await open(family, { "count-bytes": true });
       expect(await sync(second)).toBe(0);
@@ -155,7 +150,7 @@ describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () =
         FIXTURES.map((one) => (one.name === "web" ? { ...one, remote: 7 } : one)),
       );
       await send([`${cluster}1`, port]);
-      expect(await counts(second)).toEqual({
+      expect(await second.counts()).toEqual({
         ...first,
         ...echoed,
         "shop/web:main/UDP": { connections: 4, bytesIn: 4 * datagram },
@@ -164,7 +159,7 @@ describe("counting on a real kernel", needs("root", "netns", "nft>=1.0.1"), () =
       const third = await open(family, nftModule.countingOptions as Record<string, boolean>);
       expect(await sync(third)).toBe(4);
       await send([`${cluster}1`, port]);
-      expect(await counts(third)).toEqual({
+      expect(await third.counts()).toEqual({
         ...first,
         ...echoed,
         "shop/web:main/UDP": { connections: 5, bytesIn: 4 * datagram },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { AT, createFrontStage, from, listenerOf } from "./test-support/fronts.ts";
+import { AT, createFrontStage, from, listenerOf, stageOf } from "./test-support/fronts.ts";
 
 const A = "10.1.1.1:8080";
 const B = "10.1.1.2:8080";
@@ -7,8 +7,7 @@ const C = "10.1.1.3:8080";
 
 describe("TCP connections", () => {
   it("go to an endpoint, and end with both sides", async () => {
-    const { fronts, sockets, traffic } = createFrontStage();
-    await fronts.put(listenerOf([A, B]));
+    const { fronts, sockets, traffic } = await stageOf([A, B]);
     const client = sockets.client(from(1), AT);
     client?.answer("answers");
     expect(client).toMatchObject({ state: "open", dialled: [A] });
@@ -18,8 +17,7 @@ describe("TCP connections", () => {
   });
 
   it("try each endpoint once, whatever is wrong with it, and are reset when none is left", async () => {
-    const { fronts, sockets, log } = createFrontStage();
-    await fronts.put(listenerOf([A, B, C]));
+    const { fronts, sockets, log } = await stageOf([A, B, C]);
     const client = sockets.client(from(1), AT);
     client?.answer("refuses");
     client?.answer("is silent");
@@ -31,8 +29,7 @@ describe("TCP connections", () => {
   });
 
   it("that are dialled again go where the listener leads by now", async () => {
-    const { fronts, sockets } = createFrontStage();
-    await fronts.put(listenerOf([A, B]));
+    const { fronts, sockets } = await stageOf([A, B]);
     const client = sockets.client(from(1), AT);
     await fronts.put(listenerOf([A, C]));
     client?.answer("refuses");
@@ -40,8 +37,7 @@ describe("TCP connections", () => {
   });
 
   it("give up after eight endpoints", async () => {
-    const { fronts, sockets } = createFrontStage();
-    await fronts.put(listenerOf(Array.from({ length: 20 }, (_, index) => `10.1.2.${index}:80`)));
+    const { sockets } = await stageOf(Array.from({ length: 20 }, (_, index) => `10.1.2.${index}:80`));
     const client = sockets.client(from(1), AT);
     for (let count = 0; count < 20; count++) client?.answer("refuses");
     expect(client?.dialled).toHaveLength(8);
@@ -49,8 +45,7 @@ describe("TCP connections", () => {
   });
 
   it("whose client leaves while an endpoint is dialled are over", async () => {
-    const { fronts, sockets } = createFrontStage();
-    await fronts.put(listenerOf([A]));
+    const { fronts, sockets } = await stageOf([A]);
     const client = sockets.client(from(1), AT);
     client?.close();
     client?.answer("answers");
@@ -58,14 +53,12 @@ describe("TCP connections", () => {
   });
 
   it("are reset where nobody may come", async () => {
-    const { fronts, sockets } = createFrontStage();
-    await fronts.put(listenerOf([]));
+    const { sockets } = await stageOf([]);
     expect(sockets.client(from(1), AT)).toMatchObject({ state: "reset", dialled: [] });
   });
 
   it("take turns when asked to", async () => {
-    const { fronts, sockets } = createFrontStage({ balance: "round-robin" });
-    await fronts.put(listenerOf([A, B, C]));
+    const { sockets } = await stageOf([A, B, C], { balance: "round-robin" });
     const dialled = [1, 2, 3, 4].map((number) => sockets.client(from(number), AT)?.dialled[0]);
     expect(dialled).toEqual([A, B, C, A]);
   });
@@ -74,8 +67,7 @@ describe("TCP connections", () => {
     ["max-connections", "max-connections=2"],
     ["max-connections-per-listener", "max-connections-per-listener=2"],
   ])("above %s are refused, said once a minute, until others end", async (option, said) => {
-    const { fronts, sockets, log, clock } = createFrontStage({ [option]: 2 });
-    await fronts.put(listenerOf([A]));
+    const { sockets, log, clock } = await stageOf([A], { [option]: 2 });
     const clients = [1, 2, 3, 4].map((number) => sockets.client(from(number), AT));
     expect(clients.map((client) => client?.state)).toEqual(["waiting", "waiting", "reset", "reset"]);
     const refusals = (): readonly string[] =>
@@ -90,16 +82,14 @@ describe("TCP connections", () => {
   });
 
   it("tell the endpoint who their client is where that is asked for", async () => {
-    const { fronts, sockets } = createFrontStage();
-    await fronts.put(listenerOf([A], { proxyProtocol: "v1" }));
+    const { sockets } = await stageOf([A], {}, { proxyProtocol: "v1" });
     const client = sockets.client(from(1), AT);
     client?.answer("answers");
     expect(new TextDecoder().decode(client?.head)).toBe("PROXY TCP4 203.0.113.1 10.96.0.10 40001 80\r\n");
   });
 
   it("go elsewhere than the endpoint says where that is mapped", async () => {
-    const { fronts, sockets } = createFrontStage({ "endpoint-map": [`${A}=127.0.0.1:9001`] });
-    await fronts.put(listenerOf([A]));
+    const { sockets } = await stageOf([A], { "endpoint-map": [`${A}=127.0.0.1:9001`] });
     expect(sockets.client(from(1), AT)?.dialled).toEqual(["127.0.0.1:9001"]);
   });
 });
@@ -139,8 +129,7 @@ describe("affine TCP clients", () => {
   });
 
   it("that come while the first is being connected go the same way, unless that fails", async () => {
-    const { fronts, sockets } = createFrontStage({ balance: "round-robin" });
-    await fronts.put(listenerOf([A, B, C], { affinitySeconds: 10 }));
+    const { sockets } = await stageOf([A, B, C], { balance: "round-robin" }, { affinitySeconds: 10 });
     const [one, two] = [sockets.client(from(1), AT), sockets.client(from(2), AT)];
     expect([one?.dialled, two?.dialled]).toEqual([[A], [A]]);
     one?.answer("refuses");
@@ -152,15 +141,13 @@ describe("affine TCP clients", () => {
   });
 
   it("that never got to an endpoint are not remembered", async () => {
-    const { fronts, sockets, traffic } = createFrontStage();
-    await fronts.put(listenerOf([A], { affinitySeconds: 10 }));
+    const { sockets, traffic } = await stageOf([A], {}, { affinitySeconds: 10 });
     sockets.client(from(1), AT)?.answer("refuses");
     expect(traffic.affinity.size).toBe(0);
   });
 
   it("of what is gone leave nothing behind", async () => {
-    const { fronts, sockets, traffic, clock } = createFrontStage();
-    await fronts.put(listenerOf([A], { affinitySeconds: 10 }));
+    const { sockets, traffic, clock } = await stageOf([A], {}, { affinitySeconds: 10 });
     for (let count = 0; count < 100; count++) {
       const client = sockets.client(from(1, `203.0.113.${count}`), AT);
       client?.answer("answers");
@@ -207,8 +194,7 @@ describe("listeners that go", () => {
   });
 
   it("are waited for no longer when the endpoint went while it was dialled", async () => {
-    const { fronts, sockets, clock } = createFrontStage({ "drain-timeout": 30 });
-    await fronts.put(listenerOf([A]));
+    const { fronts, sockets, clock } = await stageOf([A], { "drain-timeout": 30 });
     const client = sockets.client(from(1), AT);
     await fronts.put(listenerOf([B]));
     client?.answer("answers");
@@ -233,8 +219,7 @@ describe("listeners that go", () => {
   });
 
   it("by themselves are told of", async () => {
-    const { fronts, sockets, lost } = createFrontStage();
-    await fronts.put(listenerOf([A]));
+    const { fronts, sockets, lost } = await stageOf([A]);
     sockets.fail(AT, new Error("EBADF"));
     expect([lost, sockets.open]).toEqual([["listener TCP 10.96.0.10:80"], []]);
     expect(await fronts.put(listenerOf([A]))).toBeUndefined();

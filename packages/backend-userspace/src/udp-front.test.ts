@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Flow } from "./testing/fake-sockets.ts";
-import { AT, createFrontStage, from, listenerOf } from "./test-support/fronts.ts";
+import { AT, createFrontStage, from, listenerOf, stageOf } from "./test-support/fronts.ts";
 import type { FrontStage } from "./test-support/fronts.ts";
 
 const A = "10.1.1.1:8080";
@@ -17,8 +17,7 @@ function endpointOf(flow: Flow | string | undefined): string | undefined {
 
 describe("UDP clients", () => {
   it("have a socket each, and answers come back to them", async () => {
-    const stage = createFrontStage({ balance: "round-robin" });
-    await stage.fronts.put(listenerOf([A, B], UDP));
+    const stage = await stageOf([A, B], { balance: "round-robin" }, UDP);
     const [one, two] = [send(stage, 1), send(stage, 2)] as [Flow, Flow];
     expect([one.endpoint, two.endpoint]).toEqual([A, B]);
     expect(send(stage, 1)).toBe(one);
@@ -28,8 +27,7 @@ describe("UDP clients", () => {
   });
 
   it("that are silent are forgotten, those that hear something aren't", async () => {
-    const stage = createFrontStage({ "udp-idle-timeout": 60 });
-    await stage.fronts.put(listenerOf([A], UDP));
+    const stage = await stageOf([A], { "udp-idle-timeout": 60 }, UDP);
     const silent = send(stage, 1) as Flow;
     const heard = send(stage, 2) as Flow;
     await stage.clock.advance(50_000);
@@ -41,8 +39,7 @@ describe("UDP clients", () => {
   });
 
   it("above the limit take the place of the one that was silent longest", async () => {
-    const stage = createFrontStage({ "max-udp-sessions": 2 });
-    await stage.fronts.put(listenerOf([A], UDP));
+    const stage = await stageOf([A], { "max-udp-sessions": 2 }, UDP);
     const first = send(stage, 1) as Flow;
     const second = send(stage, 2) as Flow;
     send(stage, 1);
@@ -52,15 +49,13 @@ describe("UDP clients", () => {
   });
 
   it("whose endpoint refuses find another with their next datagram", async () => {
-    const stage = createFrontStage({ balance: "round-robin" });
-    await stage.fronts.put(listenerOf([A, B], UDP));
+    const stage = await stageOf([A, B], { balance: "round-robin" }, UDP);
     (send(stage, 1) as Flow).fail();
     expect(endpointOf(send(stage, 1))).toBe(B);
   });
 
   it("are ended where filters name them, and only there", async () => {
-    const stage = createFrontStage({ balance: "round-robin" });
-    await stage.fronts.put(listenerOf([A, B], UDP));
+    const stage = await stageOf([A, B], { balance: "round-robin" }, UDP);
     const [one, two] = [send(stage, 1), send(stage, 2)] as [Flow, Flow];
     const filter = { protocol: "UDP", address: "10.96.0.10", port: 80 } as const;
     expect(stage.fronts.forget([{ ...filter, port: 81, keep: [] }])).toBe(0);
@@ -72,8 +67,7 @@ describe("UDP clients", () => {
   });
 
   it("that are parted from their endpoint still hear what they asked it before", async () => {
-    const stage = createFrontStage({ balance: "round-robin", "udp-idle-timeout": 4 });
-    await stage.fronts.put(listenerOf([A, B], UDP));
+    const stage = await stageOf([A, B], { balance: "round-robin", "udp-idle-timeout": 4 }, UDP);
     const one = send(stage, 1) as Flow;
     expect(stage.fronts.forget([{ protocol: "UDP", address: "10.96.0.10", port: 80, keep: [B] }])).toBe(1);
     const next = send(stage, 1) as Flow;
@@ -84,8 +78,7 @@ describe("UDP clients", () => {
   });
 
   it("that are parted don't take their client's next session with them, and make room before others", async () => {
-    const stage = createFrontStage({ balance: "round-robin", "max-udp-sessions": 2 });
-    await stage.fronts.put(listenerOf([A, B], UDP));
+    const stage = await stageOf([A, B], { balance: "round-robin", "max-udp-sessions": 2 }, UDP);
     const parted = send(stage, 1) as Flow;
     const filter = { protocol: "UDP", address: "10.96.0.10", port: 80, keep: [B] } as const;
     stage.fronts.forget([filter]);
@@ -101,8 +94,7 @@ describe("UDP clients", () => {
   });
 
   it("hear nothing where they are dropped, and are refused by the host where nobody serves, the port held", async () => {
-    const stage = createFrontStage();
-    await stage.fronts.put(listenerOf([], { ...UDP, rules: [{ from: "anyone", to: "drop" }] }));
+    const stage = await stageOf([], {}, { ...UDP, rules: [{ from: "anyone", to: "drop" }] });
     expect(send(stage, 1)).toBe("silence");
     await stage.fronts.put(listenerOf([A], UDP));
     const flow = send(stage, 1) as Flow;

@@ -1,8 +1,10 @@
+import type { Plain } from "@turnout/core";
 import { describe, expect, it } from "vitest";
 import { winkernelModule } from "./module.ts";
 import { cart, openProxy } from "./test-support/proxy.ts";
+import type { WinkernelProxy } from "./test-support/proxy.ts";
 import { createFakeHost } from "./testing/index.ts";
-import type { WinkernelFakeHost } from "./testing/index.ts";
+import type { FakeHostOptions, WinkernelFakeHost } from "./testing/index.ts";
 import { SCHEMA_VERSION } from "./hns/documents.ts";
 import { noWindows } from "./test-support/no-windows.ts";
 
@@ -10,6 +12,15 @@ const never = new AbortController().signal;
 const [HERE, THERE, ALSO_THERE] = ["10.1.1.1", "10.1.2.1", "10.1.2.2"] as const;
 const KEY = "loadbalancer TCP 10.96.0.1:80";
 const AFFINE = { sessionAffinity: "ClientIP" };
+
+/** A host, and a process on it. */
+async function begin(
+  options: FakeHostOptions = {},
+  raw: Readonly<Record<string, Plain>> = {},
+): Promise<{ readonly host: WinkernelFakeHost; readonly proxy: WinkernelProxy }> {
+  const host = createFakeHost(options);
+  return { host, proxy: await openProxy(host.world, raw) };
+}
 
 const lines = (host: WinkernelFakeHost, start: string): readonly string[] => host.own().filter((line) => line.startsWith(start));
 
@@ -37,8 +48,7 @@ describe("a load balancer that changes", () => {
     ["of HNS 15.4, which says yes and does nothing, is made anew", 15, 4, false],
     ["of HNS 13.2 is made anew", 13, 2, false],
   ])("%s", async (_, major, minor, isKept) => {
-    const host = createFakeHost({ version: { major, minor } });
-    const proxy = await openProxy(host.world);
+    const { host, proxy } = await begin({ version: { major, minor } });
     await proxy.apply(cart([HERE]));
     const before = ids(host);
     expect(await proxy.apply(cart([HERE], AFFINE))).toEqual({});
@@ -62,8 +72,7 @@ describe("while a change is under way", () => {
     ["from HNS 15.5 on no packet meets a gap", 15, 5],
     ["before, only packets to what changes do, and only while it is made anew", 13, 2],
   ])("%s", async (_, major, minor) => {
-    const host = createFakeHost({ version: { major, minor } });
-    const proxy = await openProxy(host.world);
+    const { host, proxy } = await begin({ version: { major, minor } });
     const other = cart([ALSO_THERE], { clusterIP: "10.96.0.2" }).map(renamed);
     await proxy.apply([...cart([HERE, THERE]), ...other]);
     const gaps = { changed: 0, other: 0 };
@@ -77,8 +86,7 @@ describe("while a change is under way", () => {
   });
 
   it("one that is told to stop stops, and says so", async () => {
-    const host = createFakeHost();
-    const proxy = await openProxy(host.world);
+    const { host, proxy } = await begin();
     const stop = new AbortController();
     host.hns.onChange = (): void => stop.abort();
     const delta = { put: [], remove: [], lingering: [], nowMs: 0 };
@@ -92,8 +100,7 @@ describe("while a change is under way", () => {
 
 describe("poison objects are resolved", () => {
   it("what another program made at a wanted address meanwhile becomes what is wanted", async () => {
-    const host = createFakeHost({ version: { major: 13, minor: 2 } });
-    const proxy = await openProxy(host.world);
+    const { host, proxy } = await begin({ version: { major: 13, minor: 2 } });
     addBalancer(host, "10.96.0.1", [addRemote(host, "10.1.2.9")]);
     expect(await proxy.apply(cart([HERE, THERE]))).toEqual({});
     expect(lines(host, "loadbalancer")).toEqual([expect.stringContaining("to 10.1.1.1 10.1.2.1* flags 1")]);
@@ -101,8 +108,7 @@ describe("poison objects are resolved", () => {
 
   it("a load balancer that is gone when it is to change or to go", async () => {
     for (const after of [cart([HERE], AFFINE), []]) {
-      const host = createFakeHost();
-      const proxy = await openProxy(host.world);
+      const { host, proxy } = await begin();
       await proxy.apply(cart([HERE]));
       for (const id of ids(host)) host.hns.balancers.delete(id);
       expect(await proxy.apply(after)).toEqual({});
@@ -111,8 +117,7 @@ describe("poison objects are resolved", () => {
   });
 
   it("a pod that came back at its address with another endpoint", async () => {
-    const host = createFakeHost();
-    const proxy = await openProxy(host.world);
+    const { host, proxy } = await begin();
     await proxy.apply(cart([THERE]));
     const old = [...host.hns.endpoints.values()].find(({ settings }) => settings.IpConfigurations[0]?.IpAddress === HERE);
     if (old === undefined) throw new Error("pod-1-1 has an endpoint");
@@ -123,8 +128,7 @@ describe("poison objects are resolved", () => {
   });
 
   it("a pod's endpoint that the CNI has not made yet: the others serve, and it joins them when it is there", async () => {
-    const host = createFakeHost();
-    const proxy = await openProxy(host.world);
+    const { host, proxy } = await begin();
     const { failed } = await proxy.apply(cart([HERE, "10.1.1.77"]));
     expect([...(failed?.keys() ?? [])]).toEqual(["endpoint 10.1.1.77", KEY]);
     expect(String(failed?.get(KEY))).toMatch(
@@ -139,8 +143,7 @@ describe("poison objects are resolved", () => {
   });
 
   it("none of a Service's pods has an endpoint: there is no load balancer, and none of before", async () => {
-    const host = createFakeHost();
-    const proxy = await openProxy(host.world);
+    const { host, proxy } = await begin();
     await proxy.apply(cart([HERE]));
     const { failed } = await proxy.apply(cart(["10.1.1.77"]));
     expect(failed?.has(KEY)).toBe(true);
@@ -148,8 +151,7 @@ describe("poison objects are resolved", () => {
   });
 
   it("a deletion that fails once, as on Windows Server 2019", async () => {
-    const host = createFakeHost();
-    const proxy = await openProxy(host.world);
+    const { host, proxy } = await begin();
     await proxy.apply(cart([HERE]));
     host.hns.failDeletes(1);
     expect(await proxy.apply([])).toEqual({});
@@ -157,8 +159,7 @@ describe("poison objects are resolved", () => {
   });
 
   it("a deletion that keeps failing keeps its endpoint, and fails by itself", async () => {
-    const host = createFakeHost();
-    const proxy = await openProxy(host.world);
+    const { host, proxy } = await begin();
     await proxy.apply(cart([THERE]));
     host.hns.failDeletes(2);
     const { failed } = await proxy.apply([]);
@@ -169,8 +170,7 @@ describe("poison objects are resolved", () => {
   });
 
   it("a port that somebody outside HNS holds fails by itself", async () => {
-    const host = createFakeHost({ loadBalancersMax: 1 });
-    const proxy = await openProxy(host.world);
+    const { proxy } = await begin({ loadBalancersMax: 1 });
     const { failed } = await proxy.apply(cart([HERE]));
     expect([...(failed ?? [])].map(([id, error]) => [id, error.code])).toEqual([[KEY, "tool_failed"]]);
   });
@@ -215,15 +215,13 @@ describe("endpoints", () => {
 
 describe("HNS that is down is not empty", () => {
   it("observing throws", async () => {
-    const host = createFakeHost();
-    const proxy = await openProxy(host.world);
+    const { host, proxy } = await begin();
     host.hns.beDown(1);
     await expect(proxy.adopt()).rejects.toThrow(/^\[timed_out\] HNS can't be asked/);
   });
 
   it.each([1, 2, 3, 4, 5])("a plan that meets it ends, and the next process goes on, after %i calls", async (calls) => {
-    const host = createFakeHost();
-    const proxy = await openProxy(host.world);
+    const { host, proxy } = await begin();
     const inner = host.hns.onChange;
     let left = calls;
     host.hns.onChange = (): void => {
@@ -263,8 +261,7 @@ describe("HNS that is down is not empty", () => {
   );
 
   it.each(["kept", "lost"] as const)("its restart with load balancers %s ends with all of them", async (balancers) => {
-    const host = createFakeHost();
-    const proxy = await openProxy(host.world);
+    const { host, proxy } = await begin();
     await proxy.apply(cart([HERE, THERE]));
     const before = host.own();
     host.hns.restart(balancers);
@@ -329,8 +326,7 @@ describe("what others left", () => {
 
 describe("the turn's budget", () => {
   it("one call at least is done, the rest is put off, and the newest comes first afterwards", async () => {
-    const host = createFakeHost();
-    const proxy = await openProxy(host.world);
+    const { host, proxy } = await begin();
     const over = { untilMs: host.world.clock.nowMs() };
     const { deferred = new Set() } = await proxy.apply(cart([THERE, ALSO_THERE]), over);
     expect([...deferred]).toEqual(["endpoint 10.1.2.2", KEY]);

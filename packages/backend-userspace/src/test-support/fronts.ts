@@ -55,3 +55,14 @@ export const AT: ListenerValue["asked"] & { readonly ip: string } = { ip: "10.96
 export function from(number: number, ip: string = "203.0.113.1"): { readonly ip: string; readonly port: number } {
   return { ip, port: 40_000 + number };
 }
+
+/** As {@link createFrontStage}, with a listener that leads anyone to these endpoints. */
+export async function stageOf(
+  cluster: readonly string[],
+  raw: Parameters<typeof createFrontStage>[0] = {},
+  more: Partial<ListenerValue> = {},
+): Promise<FrontStage> {
+  const stage = createFrontStage(raw);
+  await stage.fronts.put(listenerOf(cluster, more));
+  return stage;
+}

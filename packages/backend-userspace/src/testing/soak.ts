@@ -5,11 +5,12 @@ import { connect, createServer } from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import type { BackendMetric, Context, Log, NodeContext, ServicePort, World } from "@turnout/core";
-import { createFakeNetlink } from "@turnout/host/testing";
+import type { BackendMetric } from "@turnout/core";
+import { fixtureState, TestProxy } from "@turnout/core/testing";
+import type { ServiceFixture } from "@turnout/core/testing";
+import { createFakeExec, createFakeLog, createFakeNetlink } from "@turnout/host/testing";
 import { userspaceModule } from "../module.ts";
 import { createNodeSockets } from "@turnout/client/sockets";
-import type { UserspaceFacts } from "../render.ts";
 import type { UserspaceWorld } from "../world.ts";
 
 /** What a process holds, after its garbage is collected. Bytes. */
@@ -48,7 +49,6 @@ const CONCURRENCY = 64;
 const WARM_UP = 2_000;
 const SESSIONS_PER_CONNECTION = 0.1;
 const UDP_IDLE_SECONDS = 0.2;
-const SILENT: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 /** What clients do, in turn. Those that are reset in the middle are what leaks are made of. */
 const WAYS = ["ask", "ask", "half-close", "leave", "reset", "ask to be reset"] as const;
 
@@ -97,41 +97,32 @@ interface SoakStage {
 
 async function openBackend(endpointPorts: readonly number[], udpEndpoint: number): Promise<SoakStage> {
   const [tcpPort, udpPort] = [await freePort(), await freePort()];
+  const fixtures: readonly ServiceFixture[] = [
+    { name: "web", number: 10, remote: endpointPorts.length },
+    { name: "echo", number: 11, protocol: "UDP", remote: 1 },
+  ];
+  const state = fixtureState(fixtures, { family: "IPv4" });
+  const endpoints = [...state.rows.values()].flatMap((row) => row.endpoints);
   const raw = {
-    map: [`10.96.0.10:80/TCP=${LOOPBACK}:${tcpPort}`, `10.96.0.10:80/UDP=${LOOPBACK}:${udpPort}`],
+    map: [`shop/web:main=${LOOPBACK}:${tcpPort}`, `shop/echo:main=${LOOPBACK}:${udpPort}`],
     // Endpoints of rows are never on loopback.
-    "endpoint-map": [
-      ...endpointPorts.map((port, index) => `10.1.1.${index + 1}:80=${LOOPBACK}:${port}`),
-      `10.1.2.1:80=${LOOPBACK}:${udpEndpoint}`,
-    ],
+    "endpoint-map": [...endpointPorts, udpEndpoint].map((port, index) => `${endpoints[index]?.ip}:8080=${LOOPBACK}:${port}`),
     "udp-idle-timeout": UDP_IDLE_SECONDS,
     "own-addresses": false,
   };
-  const exec: World["exec"] = {
-    run: () => Promise.reject(new Error("no program is run")),
-    open: () => {
-      throw new Error("no program is run");
-    },
-  };
   const world: UserspaceWorld = {
-    exec,
+    exec: createFakeExec([]),
     netlink: createFakeNetlink(),
     clock: systemClock(),
-    log: SILENT,
+    log: createFakeLog(),
     sockets: createNodeSockets(),
     random: Math.random,
     canOwnAddresses: () => Promise.resolve(false),
   };
-  const { signal } = new AbortController();
-  const dataplane = await userspaceModule.open(userspaceModule.parseOptions(raw), world, signal);
+  const dataplane = await userspaceModule.open(userspaceModule.parseOptions(raw), world, new AbortController().signal);
   const backend = dataplane.family("IPv4");
-  const objects = [
-    ...backend.skeleton(CONTEXT),
-    ...backend.render(rowOf("TCP", endpointPorts.length, 1), CONTEXT),
-    ...backend.render(rowOf("UDP", 1, 2), CONTEXT),
-  ].filter(({ kind }) => kind !== "left-out");
-  const put = objects.map((after) => ({ after }));
-  const { failed } = await backend.apply(backend.plan({ put, remove: [], lingering: [], nowMs: 0 }), signal);
+  const host = { addresses: { IPv4: [LOOPBACK], IPv6: [] }, canOwnAddresses: false };
+  const { failed } = await new TestProxy(backend, { host, stateOf: () => state, nowMs: Date.now }).apply(state);
   for (const error of failed?.values() ?? []) throw error;
   const numbers = (): Readonly<Record<string, number>> =>
     Object.fromEntries(
@@ -147,45 +138,6 @@ async function openBackend(endpointPorts: readonly number[], udpEndpoint: number
       return await holdings(numbers());
     },
     close: () => dataplane.close(AbortSignal.timeout(1_000)),
-  };
-}
-
-const NODE: NodeContext = {
-  name: "node1",
-  family: "IPv4",
-  addresses: [],
-  zone: "",
-  podCIDRs: [],
-  serviceCIDRs: [],
-  detector: undefined,
-  settings: { masqueradeAll: false, masqueradeBit: 14, detectLocal: { mode: "NodeCIDR" }, nodePortAddresses: undefined },
-};
-const CONTEXT: Context<UserspaceFacts> = { node: NODE, host: { addresses: { IPv4: [LOOPBACK], IPv6: [] }, canOwnAddresses: false } };
-
-function rowOf(protocol: "TCP" | "UDP", count: number, net: number): ServicePort {
-  const indexes = Array.from({ length: count }, (_, index) => index);
-  return {
-    key: `soak/web:a/${protocol}`,
-    name: { namespace: "soak", name: "web", port: "a", protocol },
-    family: "IPv4",
-    createdMs: 0,
-    endpoints: indexes.map((index) => ({
-      ip: `10.1.${net}.${index + 1}`,
-      port: 80,
-      nodeName: undefined,
-      isLocal: false,
-      ready: true,
-      serving: true,
-      terminating: false,
-    })),
-    cluster: indexes,
-    local: [],
-    topology: "",
-    destinations: [{ kind: "clusterIP", address: "10.96.0.10", port: 80, rules: [{ from: "anyone", to: "cluster", masquerade: false }] }],
-    affinitySeconds: undefined,
-    internalLocal: false,
-    externalLocal: false,
-    healthCheck: undefined,
   };
 }
 

@@ -6,8 +6,6 @@ import { LB_FLAG } from "../hns/flags.ts";
 import type { HnsHost, HnsKind, OwnKind } from "../hns/host.ts";
 import type { HnsVersion } from "../hns/replies.ts";
 import { hasFeature } from "../hns/version.ts";
-import { balancerProperties, endpointProperties, networkProperties } from "./properties.ts";
-import type { FakeEndpoint, FakeLoadBalancer, FakeNetwork } from "./properties.ts";
 
 const HRESULT = {
   networkNotFound: 0x803b0001,
@@ -24,6 +22,28 @@ const HRESULT = {
   notImplemented: 0x80004001,
   failed: 0x80004005,
 } as const;
+
+/** A network that the CNI made. */
+export interface FakeNetwork {
+  readonly id: string;
+  readonly name: string;
+  readonly type: string;
+  /** CIDRs of this host's pods. */
+  readonly subnets: readonly string[];
+  readonly remoteSubnets?: readonly { readonly prefix: string; readonly provider: string }[];
+}
+
+/** An endpoint as it was sent, whoever sent it. */
+export interface FakeEndpoint {
+  readonly id: string;
+  readonly settings: EndpointSettings;
+}
+
+/** A load balancer as it was sent. */
+export interface FakeLoadBalancer {
+  readonly id: string;
+  readonly settings: LoadBalancerSettings;
+}
 
 /** How this HNS is. */
 export interface FakeHnsOptions {
@@ -49,7 +69,6 @@ export class FakeHns implements HnsHost {
   readonly #options: Required<FakeHnsOptions>;
   #nextId = 1;
   #written = 0;
-  #calls = 0;
   #downCalls = 0;
   #deletesToFail = 0;
   #isRehydrated = false;
@@ -67,11 +86,6 @@ export class FakeHns implements HnsHost {
   /** How many things were made, changed or removed through calls. */
   get written(): number {
     return this.#written;
-  }
-
-  /** How many calls there were. */
-  get calls(): number {
-    return this.#calls;
   }
 
   /** Have the next calls find nobody. */
@@ -207,7 +221,6 @@ export class FakeHns implements HnsHost {
   }
 
   #answer<T>(work: () => T): Promise<T> {
-    this.#calls++;
     try {
       this.#refuseWhileDown();
       return Promise.resolve(work());
@@ -245,4 +258,39 @@ export class FakeHns implements HnsHost {
 /** What only one load balancer can have. */
 export function identityOf({ FrontendVIPs: [vip = "none"] = [], PortMappings: [port], Flags: flags = 0 }: LoadBalancerSettings): string {
   return `${(flags & LB_FLAG.ipv6) === 0 ? "IPv4" : "IPv6"} ${port?.Protocol} ${vip} ${port?.ExternalPort}`;
+}
+
+/** What HNS tells of a network. */
+function networkProperties({ id, name, type, subnets, remoteSubnets = [] }: FakeNetwork): string {
+  return JSON.stringify({
+    ID: id.toUpperCase(),
+    Name: name,
+    ...(type === "NAT" ? {} : { Type: type }),
+    Policies: remoteSubnets.map(({ prefix, provider }) => ({
+      Type: "RemoteSubnetRoute",
+      Settings: {
+        DestinationPrefix: prefix,
+        IsolationId: 4096,
+        ProviderAddress: provider,
+        DistributedRouterMacAddress: "00-15-5d-00-00-01",
+      },
+    })),
+    Ipams: [{ Type: "Static", Subnets: subnets.map((prefix) => ({ IpAddressPrefix: prefix })) }],
+    MacPool: {},
+    Dns: {},
+    Health: { Extra: {} },
+    SchemaVersion: { Major: 2, Minor: 0 },
+  });
+}
+
+/** What HNS tells of an endpoint, in the case of Microsoft's schema page. */
+function endpointProperties({ id, settings }: FakeEndpoint): string {
+  const { IpConfigurations, ...others } = settings;
+  const addresses = IpConfigurations.map(({ IpAddress }) => ({ IPAddress: IpAddress, PrefixLength: 24 }));
+  return JSON.stringify({ Id: id, ...others, IPConfigurations: addresses, Dns: {}, Health: { Extra: {} } });
+}
+
+/** What HNS tells of a load balancer. */
+function balancerProperties({ id, settings }: FakeLoadBalancer): string {
+  return JSON.stringify({ ID: id, ...settings });
 }

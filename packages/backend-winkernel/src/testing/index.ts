@@ -11,5 +11,4 @@ export type { RecordedCall } from "../first-hour/recording.ts";
 export { createFakeHost } from "./fake-host.ts";
 export type { FakeHostOptions, WinkernelFakeHost } from "./fake-host.ts";
 export { FakeHns } from "./fake-hns.ts";
-export type { FakeHnsOptions } from "./fake-hns.ts";
-export type { FakeEndpoint, FakeLoadBalancer, FakeNetwork } from "./properties.ts";
+export type { FakeEndpoint, FakeHnsOptions, FakeLoadBalancer, FakeNetwork } from "./fake-hns.ts";

@@ -1,6 +1,5 @@
 import { REMOTE_ENDPOINT } from "../hns/flags.ts";
-import type { FakeHns } from "./fake-hns.ts";
-import type { FakeEndpoint, FakeLoadBalancer } from "./properties.ts";
+import type { FakeEndpoint, FakeHns, FakeLoadBalancer } from "./fake-hns.ts";
 
 type Random = () => number;
 

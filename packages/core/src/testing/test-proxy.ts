@@ -1,5 +1,5 @@
 import { objectId } from "../contract/backend.ts";
-import type { Backend, BackendModule, KernelObject, Outcome, Plan, Plain, Turn } from "../contract/backend.ts";
+import type { Backend, BackendModule, Counts, KernelObject, Outcome, Plan, Plain, Turn } from "../contract/backend.ts";
 import type { World } from "../contract/world.ts";
 import { isEqual } from "../model/equal.ts";
 import { haveManyEndpoints } from "../model/many-endpoints.ts";
@@ -94,6 +94,12 @@ export class TestProxy<H, K extends KernelObject, S, W> {
     const { put, remove } = this.ledger.delta(this.#parts.nowMs());
     await this.apply();
     return put.length + remove.length;
+  }
+
+  /** What was counted, by the row that it was counted for. */
+  async counts(): Promise<Readonly<Record<string, Counts>>> {
+    const read = await this.backend.counts?.(this.#signal, (id) => this.ledger.ownersOf([id]).size > 0);
+    return Object.fromEntries(Array.from(read ?? [], ([id, one]) => [[...this.ledger.ownersOf([id])].join() || id, one]));
   }
 }
 
