@@ -227,11 +227,6 @@ turnout: {strictSourceRanges: true}
   60_000,
 );
 
-it("with rows of a node-state server it is refused, and the error says where to set it", async () => {
-  const { code, err } = await env.run(...RUN, "--source", "api:unix:///nowhere", "--strict-source-ranges");
-  expect([code, err]).toEqual([2, expect.stringContaining("--strict-source-ranges: with --source api:, give it to the node-state server")]);
-});
-
 it("a node-state server tells of no start, and counts its requests", async () => {
   const port = await freePort();
   const listen = ["--listen", `unix://${env.directory}/node.sock`];

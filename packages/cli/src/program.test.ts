@@ -5,22 +5,6 @@ import { ProxyError } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { CART, ToyEnvironment, TOY_BACKEND } from "./test-support/toy-environment.ts";
 
-const KUBE_PROXY_CONFIG = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
-/** A Service with a load-balancer IP of each family, and source ranges of one. */
-const DUAL_BALANCER = `
-apiVersion: v1
-kind: Service
-metadata: {name: web, namespace: shop}
-spec:
-  type: LoadBalancer
-  clusterIP: 10.96.0.10
-  clusterIPs: [10.96.0.10, "2001:db8:96::10"]
-  ipFamilies: [IPv4, IPv6]
-  loadBalancerSourceRanges: [203.0.113.0/24]
-  ports: [{port: 80}]
-status: {loadBalancer: {ingress: [{ip: 198.51.100.7}, {ip: "2001:db8:100::7"}]}}
-`;
-
 let env: ToyEnvironment;
 
 beforeEach(async () => {
@@ -60,27 +44,14 @@ describe("the addresses that Services may have", () => {
     expect(err).toContain('external IP outside the ranges allowed, it is left out: "192.0.2.1"');
   });
 
-  test("R-72 load-balancer IPs of a family without a source range are left out by a flag or by the configuration file, and the flag has precedence", async () => {
-    await env.file("dual.yaml", DUAL_BALANCER);
-    const config = await env.file("strict.yaml", `${KUBE_PROXY_CONFIG}turnout: {strictSourceRanges: true}\n`);
-    const args = ["print", "--source", `file:${join(env.directory, "dual.yaml")}`, "--node-name", "node1"];
-    const isServed = async (...more: readonly string[]): Promise<readonly boolean[]> => {
-      const { code, out, err } = await env.run(...args, ...more);
-      expect([code, /these load-balancer IPs are (open to all clients|left out): "2001:db8:100::7"/.test(err)]).toEqual([0, true]);
-      return ["198.51.100.7", "2001:db8:100::7"].map((ip) => out.includes(ip));
-    };
-    expect(await isServed()).toEqual([true, true]);
-    expect(await isServed("--strict-source-ranges")).toEqual([true, false]);
-    expect(await isServed("--config", config)).toEqual([true, false]);
-    expect(await isServed("--config", config, "--strict-source-ranges=false")).toEqual([true, true]);
-  });
-
-  test.each(["print", "serve"])("%s does not take a node-state server's for limited", async (command) => {
-    const { code, err } = await env.run(command, "--source", "api:unix:///nowhere", "--allowed-external-ip-cidrs", "none");
-    expect([code, err]).toEqual([
-      2,
-      "turnout: [invalid_object] the process that reads Services limits their addresses: --allowed-external-ip-cidrs: with --source api:, give it to the node-state server (turnout serve)\n",
-    ]);
+  test.each([
+    ["print", "--allowed-external-ip-cidrs", "none"],
+    ["serve", "--allowed-external-ip-cidrs", "none"],
+    ["run", "--strict-source-ranges", "--backend", "./toy.mjs"],
+  ])("%s does not take a node-state server's for limited by %s", async (command, flag, ...more) => {
+    const { code, err } = await env.run(command, "--source", "api:unix:///nowhere", flag, ...more);
+    const refusal = `the process that reads Services limits their addresses: ${flag}: with --source api:, give it to the node-state server (turnout serve)\n`;
+    expect([code, err]).toEqual([2, expect.stringContaining(`turnout: [invalid_object] ${refusal}`)]);
   });
 });
 

@@ -162,22 +162,20 @@ export function toyModule(kernel: ToyKernel, overrides: Partial<BackendModule> =
   return module;
 }
 
-/** A module whose families' backends have some of their functions replaced. */
+type ToyBackend = Backend<unknown, KernelObject, unknown>;
+
+/** A module whose families' backends have some of their functions replaced; undefined is for what they lack. */
 export function withBackends(
   module: BackendModule,
-  change: (inner: Backend<unknown, KernelObject, unknown>, family: IPFamily) => Partial<Backend<unknown, KernelObject, unknown>>,
+  change: (inner: ToyBackend, family: IPFamily) => { readonly [Part in keyof ToyBackend]?: ToyBackend[Part] | undefined },
 ): BackendModule {
   return {
     ...module,
     async open(options, world, signal) {
       const dataplane = await module.open(options, world, signal);
-      return {
-        family: (family) => {
-          const inner = dataplane.family(family);
-          return { ...inner, ...change(inner, family) };
-        },
-        close: (stop) => dataplane.close(stop),
-      };
+      const changed = (inner: ToyBackend, family: IPFamily): ToyBackend =>
+        Object.defineProperties({ ...inner }, Object.getOwnPropertyDescriptors(change(inner, family)));
+      return { ...dataplane, family: (family) => changed(dataplane.family(family), family) };
     },
   };
 }

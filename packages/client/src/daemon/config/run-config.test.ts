@@ -382,6 +382,13 @@ describe("the addresses that Services may have", () => {
     expect(read).toThrow(/^\[invalid_object\] ".*" is not a CIDR: --allowed-load-balancer-ip-cidrs: write CIDRs like .*, or none$/);
   });
 
+  test.each<readonly [RawFlags, isStrict: boolean | undefined]>([
+    [{}, true],
+    [{ "strict-source-ranges": "false" }, undefined],
+  ])("R-72 a flag has precedence over the file: %j", (flags, isStrict) => {
+    expect(configure(flags, "turnout: {strictSourceRanges: true}\n").allowedAddresses.strictSourceRanges).toBe(isStrict);
+  });
+
   test("none and something are refused", () => {
     expect(() => configure({ "allowed-external-ip-cidrs": ["none", "10.0.0.0/8"] })).toThrow('"none" is not a CIDR');
   });

@@ -184,20 +184,7 @@ describe("a running proxy", () => {
   });
 
   /** The toy as a backend that hears nothing of what others do. */
-  const deafModule = (): BackendModule => {
-    const module = toyModule(proxy.kernel);
-    return {
-      ...module,
-      open: async (options, given, signal) => {
-        const dataplane = await module.open(options, given, signal);
-        const family: typeof dataplane.family = (one) => {
-          const { watch: _watch, reportsDrift: _reportsDrift, ...backend } = dataplane.family(one);
-          return backend;
-        };
-        return { ...dataplane, family };
-      },
-    };
-  };
+  const deafModule = (): BackendModule => withBackends(toyModule(proxy.kernel), () => ({ watch: undefined, reportsDrift: undefined }));
 
   test.each([
     ["within a sync period where the backend tells nothing", deafModule, 30_000],
@@ -242,24 +229,20 @@ describe("a running proxy", () => {
 
   test("a backend that learns with its first look that it is told is compared once more, and then within an hour", async () => {
     let looks = 0;
-    const module = toyModule(proxy.kernel);
-    const learning: BackendModule = {
-      ...module,
-      open: async (options, given, signal) => {
-        const dataplane = await module.open(options, given, signal);
-        const family: typeof dataplane.family = (one) => {
-          const inner = dataplane.family(one);
-          let looked = false;
-          const observe: typeof inner.observe = (stop) => {
-            looked = true;
-            if (one === "IPv4") looks += 1;
-            return inner.observe(stop);
-          };
-          return Object.defineProperty({ ...inner, observe }, "reportsDrift", { get: () => looked });
-        };
-        return { ...dataplane, family };
-      },
-    };
+    const learning = withBackends(toyModule(proxy.kernel), (inner, one) => {
+      let looked = false;
+      const observe: typeof inner.observe = (stop) => {
+        looked = true;
+        if (one === "IPv4") looks += 1;
+        return inner.observe(stop);
+      };
+      return {
+        observe,
+        get reportsDrift() {
+          return looked;
+        },
+      };
+    });
     await proxy.started({}, learning);
     const first = looks;
     await proxy.world.clock.advance(30_000);
