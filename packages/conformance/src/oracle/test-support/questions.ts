@@ -72,38 +72,28 @@ export function fateOf(world: OracleWorld, packet: Packet): string {
 export const HERE: EndpointShort = { ip: "10.1.1.1", node: "node1" };
 /** An endpoint on node2. */
 export const THERE: EndpointShort = { ip: "10.1.2.1", node: "node2" };
-/** An endpoint on either node. */
-export const BOTH: readonly EndpointShort[] = [HERE, THERE];
-/** Conditions of an endpoint that is of no use. */
-export const GONE = { ready: false, serving: false } as const;
 /** Conditions of an endpoint that shuts down in an orderly way. */
 export const LEAVING = { ready: false, serving: true, terminating: true } as const;
-/** node1, in zone a. */
-export const NODE: RawObject = rawNode("node1", { zone: "a", addresses: ["172.18.0.1", "fd00:18::1"], podCIDRs: ["10.1.1.0/24"] });
-/** The service range. */
-export const RANGE: RawObject = rawServiceCIDR("main", ["10.96.0.0/16"]);
-/** The spec of a Service with every kind of address. */
-export const WAYS: RawObject = {
-  type: "LoadBalancer",
-  externalIPs: ["198.51.100.1"],
-  ports: [{ name: "http", port: 80, protocol: "TCP", nodePort: 30_080 }],
-};
 /** Where {@link web} answers. */
 export const CLUSTER_IP = "10.96.0.1 80";
 /** Where {@link web} answers. */
 export const EXTERNAL_IP = "198.51.100.1 80";
 /** Where {@link web} answers. */
 export const BALANCED_IP = "198.51.100.2 80";
-/** Where {@link web} answers. */
-export const NODE_PORT = "172.18.0.1 30080";
 
-/** A world with one Service in all ways; fields of `spec` replace its own. */
-export function web(
-  spec: RawObject = {},
-  endpoints: readonly EndpointShort[] = BOTH,
-  ingress: readonly unknown[] = [{ ip: "198.51.100.2" }],
-): OracleWorld {
-  return worldOf([NODE, RANGE, rawService("web", { ...WAYS, ...spec }, { ingress }), rawSlice("web", endpoints)]);
+/** A world with one Service in all ways, by default with an endpoint on each node; fields of `spec` replace its own. */
+export function web(spec: RawObject = {}, endpoints: readonly EndpointShort[] = [HERE, THERE]): OracleWorld {
+  const ways: RawObject = {
+    type: "LoadBalancer",
+    externalIPs: ["198.51.100.1"],
+    ports: [{ name: "http", port: 80, protocol: "TCP", nodePort: 30_080 }],
+  };
+  return worldOf([
+    rawNode("node1", { zone: "a", addresses: ["172.18.0.1", "fd00:18::1"], podCIDRs: ["10.1.1.0/24"] }),
+    rawServiceCIDR("main", ["10.96.0.0/16"]),
+    rawService("web", { ...ways, ...spec }, { ingress: [{ ip: "198.51.100.2" }] }),
+    rawSlice("web", endpoints),
+  ]);
 }
 
 /** Ask what becomes of a sender's packet, as {@link fateOf}. */
