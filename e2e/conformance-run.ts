@@ -1,12 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FlowExpectation, Packet, Probe, Scenario, Step } from "@turnout/conformance";
 import type { BackendModule, IPFamily, Protocol } from "@turnout/core";
-import { formatWords, parseWords, probeText, STAGE_NODE } from "@turnout/conformance";
+import { formatWords, parseWords, probeText, STAGE_NODE, StageObjects } from "@turnout/conformance";
 import type { Agent } from "@turnout/lab";
 import { lookAtFlows } from "./conformance-flows.ts";
 import type { FlowInQuestion } from "./conformance-flows.ts";
-import { createStageObjects } from "./conformance-objects.ts";
-import type { StageObjects } from "./conformance-objects.ts";
 import { ask, askOnce, wordsOfOne } from "./conformance-probe.ts";
 import type { Question } from "./conformance-probe.ts";
 import type { RealStage } from "./conformance-stage.ts";
@@ -57,7 +55,7 @@ export async function execute(
   scenario: Scenario,
   { stage, module, casts }: { readonly stage: RealStage; readonly module: BackendModule; readonly casts: readonly Cast[] },
 ): Promise<readonly string[]> {
-  const running: Running = { stage, casts, objects: createStageObjects(scenario, module), kept: new Map() };
+  const running: Running = { stage, casts, objects: new StageObjects(scenario, module), kept: new Map() };
   const findings: string[] = [];
   try {
     await stage.prepare(scenario);

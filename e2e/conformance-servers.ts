@@ -1,6 +1,6 @@
 import type { Protocol } from "@turnout/core";
 import { placeNameOf, serverName } from "@turnout/conformance";
-import type { Listener } from "./conformance-objects.ts";
+import type { Listener } from "@turnout/conformance";
 import { SERVER_PORT } from "./services.ts";
 import { HTTP_PORT } from "./site.ts";
 import type { Site } from "./site.ts";

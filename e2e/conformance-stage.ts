@@ -1,7 +1,6 @@
 import type { NodeSettings } from "@turnout/core";
 import { placeNameOf, STAGE_NODE, STAGE_OBJECTS, STAGE_SETTINGS, UPLINK } from "@turnout/conformance";
-import type { Scenario } from "@turnout/conformance";
-import type { Listener } from "./conformance-objects.ts";
+import type { Listener, Scenario } from "@turnout/conformance";
 import { routeByFirstNode } from "@turnout/lab";
 import { createStageServers, nameAt } from "./conformance-servers.ts";
 import type { StageServers } from "./conformance-servers.ts";

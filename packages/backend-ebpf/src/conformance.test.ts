@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describeBackend, mergeReports, SCENARIOS } from "@turnout/conformance";
 import type { FakeHost, Finding } from "@turnout/conformance";
 import { buildBpf } from "@turnout/house/bpf";
@@ -8,6 +9,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { ebpfModule } from "./module.ts";
 import { PACKET_MISTAKES } from "./test-support/packet-mistakes.ts";
 import { MISTAKES, OF_KIT, withMistake } from "./test-support/mistakes.ts";
+import type { Mistake } from "./test-support/mistakes.ts";
 import { runKit } from "./testing/run-kit.ts";
 
 const NEEDS = needs("root", "netns", "bpf", "cgroup2", "ip", "nft", "kernel>=6.7");
@@ -92,34 +94,80 @@ describe("the eBPF backend on this kernel", NEEDS, () => {
   );
 });
 
-const ANY_CLIENT = "a cluster IP is served by every ready endpoint, whoever asks";
-
-/** Mistakes in the programs, each with a scenario in which the kit finds it, and what it finds. */
-const FOUND: readonly (readonly [mistake: string, scenario: string, kind: Finding["kind"]])[] = [
-  ["the port stays", ANY_CLIENT, "verdict"],
-  ["turnout_send4 does nothing", ANY_CLIENT, "verdict"],
-  ["any protocol is asked as TCP", "a cluster IP that only serves other protocols refuses UDP", "error"],
-  ["the host gets what pods get", "where pods can't be told at all nobody's address is rewritten", "verdict"],
-  ["pods get what the host gets", "where pods can't be told at all nobody's address is rewritten", "verdict"],
-  ["source ranges of pods are the host's", "source ranges hold for load-balancer IPs and for nothing else", "verdict"],
-  ["affinity is forgotten", "an affine client stays with its endpoint, through whichever address it comes", "affinity"],
-  // What a socket is shown is no matter of a rule's: the host of the kit asks for it each time.
-  ["turnout_peer4 does nothing", ANY_CLIENT, "error"],
-  ["turnout_recv6 does nothing", ANY_CLIENT, "error"],
-  ["nobody is masqueraded", "a pod of another node that asks a node port here sees the service with the node's address", "verdict"],
-  ["pods are outside", "under the Local external policy another node is outside, and pods elsewhere are pods", "verdict"],
-  ["turnout_out lets all go", "a cluster IP under the Local internal policy is served by this node alone", "verdict"],
-  ["turnout_out sends what sockets dropped", "a cluster IP under the Local internal policy is served by this node alone", "verdict"],
-  ["turnout_out forgets source ranges", "source ranges hold for load-balancer IPs and for nothing else", "verdict"],
-  ["source ranges let all in", "source ranges hold for load-balancer IPs and for nothing else", "verdict"],
-  ["refusals go on unmarked", "a service that goes away serves to the end, and refuses afterwards", "verdict"],
+/** In which scenario the kit finds mistakes in the programs, and as what. What a socket is shown is no matter of a rule's: the kit's host asks for it each time. */
+const BY_SCENARIO: readonly (readonly [scenario: string, kind: Finding["kind"], mistakes: readonly string[]])[] = [
+  [
+    "a cluster IP is served by every ready endpoint, whoever asks",
+    "verdict",
+    [
+      ...["conn4", "send4", "send6"].map((name) => `turnout_${name} does nothing`),
+      ...["the port stays", "the first endpoint gets all", "the last endpoint gets none"],
+    ],
+  ],
+  [
+    "a cluster IP is served by every ready endpoint, whoever asks",
+    "error",
+    [
+      ...["conn6", "recv4", "recv6", "peer4", "peer6"].map((name) => `turnout_${name} does nothing`),
+      "connected sockets forget what they asked for",
+    ],
+  ],
+  ["every one of many endpoints is used", "verdict", ["the first endpoint gets all packets"]],
+  ["a cluster IP that only serves other protocols refuses UDP", "error", ["any protocol is asked as TCP", "refusals are dropped"]],
+  [
+    "a cluster IP under the Local internal policy is served by this node alone",
+    "verdict",
+    [
+      "what is dropped is refused",
+      "outside gets what pods get",
+      "turnout_out lets all go",
+      "turnout_out sends what sockets dropped",
+      "drops go on",
+    ],
+  ],
+  ["a cluster IP under the Local internal policy is served by this node alone", "error", ["a refusal is EPERM", "drops are refused"]],
+  [
+    "where pods can't be told at all nobody's address is rewritten",
+    "verdict",
+    ["the host gets what pods get", "pods get what the host gets"],
+  ],
+  [
+    "source ranges hold for load-balancer IPs and for nothing else",
+    "verdict",
+    [
+      "source ranges of pods are the host's",
+      "source ranges let all in",
+      "source ranges keep all out",
+      "source ranges of all services are one",
+      "turnout_out forgets source ranges",
+    ],
+  ],
+  ["a service that goes away serves to the end, and refuses afterwards", "verdict", ["refusals go on unmarked"]],
+  ["the Local external policy keeps the client's address and stays on the node", "verdict", ["all are masqueraded"]],
+  ["under the Local external policy another node is outside, and pods elsewhere are pods", "verdict", ["pods are outside"]],
+  ["a pod of another node that asks a node port here sees the service with the node's address", "verdict", ["nobody is masqueraded"]],
+  ["affinity ends when a client has not come for the timeout", "affinity", ["affinity never ends", "affinity is not renewed"]],
+  ["affinity lets go of an endpoint that goes", "verdict", ["affinity keeps to endpoints that are gone"]],
+  [
+    "an affine client stays with its endpoint, through whichever address it comes",
+    "affinity",
+    ["halving goes the wrong way", "affinity is forgotten"],
+  ],
+  ["an affine client stays with its endpoint, through whichever address it comes", "verdict", ["affinity is one for all clients"]],
 ];
+const ALL: readonly Mistake[] = [...MISTAKES, ...PACKET_MISTAKES];
+const FOUND = BY_SCENARIO.flatMap(([scenario, kind, mistakes]) => mistakes.map((what) => [what, scenario, kind] as const));
 
 describe("deliberate mistakes in the programs", NEEDS, () => {
   beforeAll(() => buildBpf("packages/backend-ebpf"));
 
+  it("change text that is there once", () => {
+    const textOf = (file: string): string => readFileSync(new URL(`programs/${file}`, import.meta.url), "utf8");
+    expect(ALL.filter(({ file, right }) => textOf(file).split(right).length !== 2).map(({ what }) => what)).toEqual([]);
+  });
+
   it("that no other test finds are among them", () => {
-    const ofKit = [...MISTAKES, ...PACKET_MISTAKES].filter(({ scenario }) => scenario === OF_KIT);
+    const ofKit = ALL.filter(({ scenario }) => scenario === OF_KIT);
     expect(ofKit.length).toBeGreaterThan(0);
     expect(ofKit.map(({ what }) => what).filter((what) => !FOUND.some(([found]) => found === what))).toEqual([]);
   });

@@ -247,16 +247,6 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
     expect(await execute("facts")).toEqual({ before: 0, there: 1, after: 0 });
   });
 
-  it("gives one family after the other to another backend, and everything with the last", async () => {
-    const what = "1 destinations of services, by eBPF";
-    expect(await execute("leftovers")).toEqual([
-      ["IPv4", 0, what, [SILENCE, ANSWERED[1], SILENCE], true],
-      0,
-      ["IPv6", 0, what, [SILENCE, SILENCE, SILENCE], false],
-      0,
-    ]);
-  });
-
   it("says what is missing on this host, and leaves nothing behind", async () => {
     expect(await execute("probe")).toEqual({
       without: ["[host_unsupported] no bpffs is mounted: mount -t bpf bpf /sys/fs/bpf; in a container, mount the host's there"],

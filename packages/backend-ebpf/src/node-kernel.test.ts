@@ -65,11 +65,6 @@ describe("a node that the module serves", NEEDS, () => {
     expect(await execute("cache")).toEqual({ packets: phases.map((pod) => ({ pod })), sockets: heard, optedOut: heard });
   });
 
-  it("has a flow of UDP whose endpoint is gone forgotten (R-41)", async () => {
-    const [first, second] = [20, 25].map((last) => `10.96.0.2:80 says 10.1.1.${last} to 10.1.1.1`);
-    expect(await execute("forgets")).toEqual({ first, forgotten: 1, second });
-  });
-
   it("follows devices that come and go, long before everything is compared, and writes nothing but their programs and address", async () => {
     expect(await execute("follows")).toEqual({
       before: FOUND,
@@ -98,19 +93,6 @@ describe("a node that the module serves", NEEDS, () => {
     expect(await execute("table")).toEqual({ seen: [good, good, good], others: 0, complaints: 0 });
   });
 
-  it("is upgraded to another build, and to maps of other sizes, while a client outside asks: nothing is lost", async () => {
-    expect(await execute("upgrade")).toEqual({
-      held: "10.1.1.10 to 10.1.1.1",
-      echo: 1000,
-      // Programs at both sides of three devices, and the folder of those before.
-      rebuilt: 7,
-      isSame: true,
-      failures: [],
-      isMuch: true,
-      complaints: [],
-    });
-  });
-
   it.each(["killedWhileChanging", "killedWhileUpgrading"])(
     "%s: a client outside notices nothing, and it ends as if nothing had been",
     async (name) => {
@@ -125,9 +107,5 @@ describe("a node that the module serves", NEEDS, () => {
   it("sees who opens a map by its pin, and mends a value that was replaced so", async () => {
     // After it was pinned, and asked again; after somebody opened it, and asked again; by its id and by the proxy itself; where nothing is.
     expect(await execute("replaced")).toEqual({ opened: [true, false, true, false, false, false], isRepaired: true, complaints: [] });
-  });
-
-  it("leaves nothing attached, pinned or in nft when it is cleaned up", async () => {
-    expect(await execute("cleanUp")).toEqual({ before: SERVED, links: 15, detached: 15, isThere: false, tables: "", after: "silence" });
   });
 });

@@ -1,11 +1,10 @@
-import { Ledger, objectId } from "@turnout/core";
+import { Ledger } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
 import { SHOWCASE } from "@turnout/core/testing";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
 import { HOOKS } from "./hooks.ts";
 import type { EbpfObject, ListObject } from "./objects.ts";
-import { listsOf, rangesOf } from "./objects.ts";
 import { explainPlan, planDelta } from "./plan.ts";
 import type { Step } from "./plan.ts";
 import { renderRow } from "./render.ts";
@@ -74,35 +73,7 @@ describe("golden plans", () => {
   });
 });
 
-/** Carry steps out one after another, what is retired at once, and tell of every service that ever names a list or ranges which aren't there. */
-function replay(kernel: Map<string, EbpfObject>, steps: readonly Step[]): readonly string[] {
-  return steps.flatMap(({ verb, object }) => {
-    if (verb === "write") kernel.set(objectId(object), object);
-    else kernel.delete(objectId(object));
-    const services = [...kernel.values()].filter((one) => one.kind === "service");
-    return services.flatMap((service) =>
-      [...listsOf(service).map((key) => `list ${key}`), ...rangesOf(service).map((key) => `ranges ${key}`)]
-        .filter((name) => !kernel.has(name))
-        .map((name) => `${verb} ${object.kind} ${object.key}: ${service.key} names ${name}`),
-    );
-  });
-}
-
 describe("planDelta", () => {
-  it.each<[string, readonly ServiceFixture[], readonly ServiceFixture[]]>([
-    ["showcase", [], SHOWCASE],
-    ["showcase-deleted", SHOWCASE, []],
-    ...CHANGES,
-  ])("has every list and all ranges there before a service names it, and as long as one does: %s", (_, before, after) => {
-    const kernel = new Map<string, EbpfObject>();
-    expect(replay(kernel, planOf(undefined, before))).toEqual([]);
-    const steps = planOf(before, after);
-    expect(replay(kernel, steps)).toEqual([]);
-    const fresh = new Map<string, EbpfObject>();
-    replay(fresh, planOf(undefined, after));
-    expect(kernel).toEqual(fresh);
-  });
-
   it("deletes a list only when it has lingered", () => {
     const list: EbpfObject = { kind: "list", key: "1".repeat(16), value: ["10.1.2.3:80"] };
     const removed = planDelta({ put: [], remove: [list], lingering: [], nowMs: 0 });

@@ -13,19 +13,14 @@ import { onStage } from "./test-support/stage.ts";
 const OBJECT = fileURLToPath(new URL("../dist/programs/sockets.bpf.o", import.meta.url));
 
 const TITLES: Readonly<Record<string, string>> = {
-  connect: "connections get to an endpoint, and show the service as their peer, in both families and by ::ffff:",
-  udp: "UDP gets there and back, connected or not, in both families and by ::ffff:",
   oneSocket: "one socket asks several services, keeps to its endpoint, and sees each as it asked for it",
   kept: "sockets of UDP that aren't connected keep to their endpoints while these serve, and choose anew when not",
   closed: "what a socket asked for is remembered as long as it is open, and no longer",
   crowd: "a socket of UDP is remembered, however many of TCP ask after it",
   nodePortAsClient: "answers of a server go to whom they are for, also if that has the port number of a node port",
   twoServices: "of two services with one endpoint the one that was asked last is shown",
-  choice: "every endpoint of a list is chosen",
-  addresses: "external and load-balancer IPs and node ports (R-37) are served, and nothing else of the node",
+  addresses: "node ports are on the node's addresses (R-37), and on no other",
   refusals: "whatever has no endpoint is refused with ECONNREFUSED (R-23, R-29)",
-  drops: "what is dropped is not answered (R-27)",
-  affinity: "affinity is kept, renewed, ended, and given up with its endpoint (R-08)",
   affinityOfTwo: "a network namespace is one client of affinity (R-08)",
   optOut: "Services and network namespaces can opt out",
   flips: "a service is served, and by its own endpoints alone, while its list is replaced",

@@ -27,5 +27,6 @@ export * from "./histories/histories.ts";
 export type { HistoryOptions } from "./histories/history-options.ts";
 export { packetOf, probeText, targetsOf } from "./runner/probe-packet.ts";
 export type { PacketTarget } from "./runner/probe-packet.ts";
-export { isReference } from "./checks/scenario-run.ts";
+export { StageObjects } from "./checks/stage-objects.ts";
+export type { Listener } from "./checks/stage-objects.ts";
 export * from "./oracle/index.ts";

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { hostPort } from "@turnout/core/backend";
@@ -405,28 +405,6 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     process.stdout.write("connected\n");
     await once(process.stdin, "data");
     return Promise.all(sockets.map((socket) => socket.fate()));
-  },
-
-  // Another backend serves from now on, one family after the other.
-  async leftovers() {
-    await furnishAll(cgroup);
-    const daemon = await Daemon.start({ cgroup, objectFile });
-    await daemon.want([PLAIN]);
-    await daemon.stop();
-    const { signal } = new AbortController();
-    const seen: unknown[] = [];
-    for (const family of ["IPv4", "IPv6"] as const) {
-      const other = await Daemon.start({ cgroup, objectFile });
-      const backend = other.backend(family);
-      const inUse = await backend.leftovers?.(true, signal);
-      for (const { what, remove } of (await backend.leftovers?.(false, signal)) ?? []) {
-        await remove(signal);
-        seen.push([family, inUse?.length, what, await askAll(QUESTIONS.slice(0, 3)), existsSync(ROOT)]);
-      }
-      seen.push((await backend.leftovers?.(false, signal))?.length);
-      await other.stop();
-    }
-    return seen;
   },
 
   async metrics() {

@@ -2,7 +2,6 @@
 // outside and pods that no hook of a cgroup sees.
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { LinkInfo } from "@turnout/host/bpf";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { FILTER } from "../attach/attached.ts";
 import { STRUCTS } from "../bytes/layout.ts";
@@ -16,7 +15,6 @@ import type { DaemonOptions } from "./daemon.ts";
 import { CHANGED, endsAs, killings, MANY, runToEnd, UDP } from "./killings.ts";
 import { bpf, elements, map, pinned, ROOT, SCRATCH } from "./module-scene.ts";
 import { makeNetwork, NODE, POD, POD_ENDPOINTS, run } from "./network.ts";
-import { otherBuild } from "./other-build.ts";
 import { place } from "./place.ts";
 import { atAll, ofBoth, OUTER, PATIENCE_MS, PLAIN } from "./packet-services.ts";
 
@@ -145,19 +143,6 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     return { packets, sockets, optedOut };
   },
 
-  // Endpoints of UDP go: who asks again by the same flow gets another one.
-  async forgets() {
-    const { client } = await furnishNode();
-    const daemon = await Daemon.start(place);
-    const udp: ServiceFixture = { name: "udp", number: 2, protocol: "UDP", local: 1 };
-    await daemon.want([udp]);
-    const question = { ...at("sendto", "10.96.0.2"), fromPort: 40_002 };
-    const first = await client.ask(question);
-    await daemon.want([{ ...udp, local: 0, remote: 1 }]);
-    await until(() => daemon.forgotten > 0);
-    return { first, forgotten: daemon.forgotten, second: await client.ask(question) };
-  },
-
   // A device that comes carries programs, and one that goes takes them along. Nothing else is written.
   async follows() {
     const { client } = await furnishNode();
@@ -244,38 +229,6 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
   killedWhileChanging: () => killed([1, 2, 3, 4], CHANGED_BUT_UDP, {}),
   killedWhileUpgrading: () => killed([2, 6, 10, 14], MANY, { "max-services": 2048 }),
 
-  // Another build of the programs takes over while a client outside asks all the time; and then maps of other sizes.
-  async upgrade() {
-    const { client } = await furnishNode();
-    const services: readonly ServiceFixture[] = MANY;
-    const first = await Daemon.start(place);
-    await first.want(services);
-    const before = pinned();
-    const held = await client.hold(at("tcp", "10.96.0.1"));
-    await client.startLoad("10.96.0.1", "10.96.0.2");
-    await first.stop();
-    const second = await Daemon.start({ ...place, packetsFile: otherBuild(SCRATCH, "other", "packets") });
-    await second.want(services);
-    await sleep(1_500);
-    await second.settled();
-    const rebuilt = second.written();
-    await second.stop();
-    const third = await Daemon.start({ ...place, options: { "max-services": 2048 } });
-    await third.want(services);
-    await sleep(1_500);
-    await third.settled();
-    const { failures, connections, datagrams } = await client.endLoad();
-    return {
-      held,
-      echo: await client.echo(1000),
-      rebuilt,
-      isSame: before.join() === pinned().join(),
-      failures,
-      isMuch: connections > 100 && datagrams > 100,
-      complaints: complaints(first, second, third),
-    };
-  },
-
   // By filters of clsact, as before Linux 6.6: served, adopted, upgraded, and removed.
   async clsact() {
     const { client } = await furnishNode();
@@ -332,25 +285,5 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     map("endpoints").update(Buffer.from(key, "hex"), Buffer.alloc(STRUCTS.endpoint.bytes));
     await until(async () => (await elements("endpoints")).join() === right.join());
     return { opened, isRepaired: (await elements("endpoints")).join() === right.join(), complaints: complaints(unread, daemon) };
-  },
-
-  // Nothing is attached, pinned or in nft afterwards.
-  async cleanUp() {
-    const { client } = await furnishNode();
-    const daemon = await Daemon.start(place);
-    await daemon.want(OUTSIDE);
-    const before = await client.ask(at("tcp", "198.51.100.5"));
-    const links = bpf.pins(ROOT).flatMap(({ kind, path }) => (kind === "link" ? [bpf.openLink(path)] : []));
-    await daemon.cleanUp();
-    const isDetached = (info: LinkInfo): boolean =>
-      info.kind === "tcx" ? info.ifindex === 0 : info.kind === "cgroup" ? info.cgroupId === 0n : false;
-    return {
-      before,
-      links: links.length,
-      detached: links.filter((link) => isDetached(link.info())).length,
-      isThere: existsSync(ROOT),
-      tables: tables(),
-      after: await client.ask(at("tcp", "198.51.100.5")),
-    };
   },
 };

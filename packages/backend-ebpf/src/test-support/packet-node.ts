@@ -26,7 +26,6 @@ export interface PacketNode extends Proxy {
 export interface Attachment {
   /** The program at the devices of pods. */
   readonly atPods?: "turnout_in" | "turnout_in_pods";
-  readonly by?: "clsact";
   /** The client and the pods are behind bridges, whose packets conntrack sees before tc does: `net.bridge.bridge-nf-call-iptables=1`. */
   readonly isBridged?: boolean;
 }
@@ -42,10 +41,7 @@ const LEAKS = `table inet leaks {
 }`;
 
 /** Make the network, load the programs and attach them. */
-export async function startNode(
-  objectFile: string,
-  { atPods = "turnout_in", by, isBridged = false }: Attachment = {},
-): Promise<PacketNode> {
+export async function startNode(objectFile: string, { atPods = "turnout_in", isBridged = false }: Attachment = {}): Promise<PacketNode> {
   makeNetwork(isBridged);
   run("nft", ["-f", "-"], renderNftTable().map(nftStatementText).join("\n"));
   run("ip", ["netns", "exec", "client", "nft", "-f", "-"], LEAKS);
@@ -54,9 +50,7 @@ export async function startNode(
   const devices = JSON.parse(run("ip", ["-j", "link"])) as readonly { readonly ifname: string; readonly ifindex: number }[];
   const attach = (name: string, direction: Direction, program: string): void => {
     const ifindex = devices.find(({ ifname }) => ifname === name)?.ifindex ?? 0;
-    const filter = { priority: 1, handle: 1 };
-    if (by === "clsact") bpf.attachClsact(object.program(program), { ifindex, direction }, filter);
-    else bpf.attachTc(object.program(program), { ifindex, direction }, filter);
+    bpf.attachTc(object.program(program), { ifindex, direction }, { priority: 1, handle: 1 });
   };
   attach("outside", "ingress", "turnout_in");
   attach("outside", "egress", "turnout_out");

@@ -8,7 +8,6 @@ import { networkNamespaceCookie } from "@turnout/host/bpf";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { decodeEndpoint, STRUCTS } from "../bytes/layout.ts";
 import { ebpfModule } from "../module.ts";
-import { age } from "./age.ts";
 import { ask, askAll, askByOne, at, endpointsOf, furnish, serve } from "./clients.ts";
 import type { How, Question } from "./clients.ts";
 import { connectOften } from "./connect-often.ts";
@@ -63,24 +62,6 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     return askAll(JSON.parse(place.cgroup) as readonly Question[]);
   },
 
-  // Each program of connections; the endpoint is behind "says".
-  async connect() {
-    const { want, counted } = await proxy();
-    want([{ ...PLAIN, remote: 0 }]);
-    const answers = await askAll([at("tcp", "10.96.0.1"), at("tcp", "fd00:96::1"), at("tcp", "::ffff:10.96.0.1")]);
-    const others = await askAll([at("tcp", "10.96.0.1", 81), at("udp", "10.96.0.1"), at("tcp", "10.1.1.15", 8080)]);
-    return { answers, others, counted: [counted("plain"), counted("plain", "TCP", "IPv6")] };
-  },
-
-  async udp() {
-    const { want, counted } = await proxy();
-    want([{ ...UDP, remote: 0 }]);
-    const addresses = ["10.96.0.2", "fd00:96::2", "::ffff:10.96.0.2"];
-    const connected = await askAll(addresses.map((address) => at("udp", address)));
-    const unconnected = await askAll(addresses.map((address) => at("sendto", address)));
-    return { connected, unconnected, counted: [counted("plain", "UDP"), counted("plain", "UDP", "IPv6")] };
-  },
-
   // One socket, several services and an endpoint by its own address.
   async oneSocket() {
     const { want } = await proxy();
@@ -117,35 +98,13 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     return askByOne("udp4", [first, second, first]);
   },
 
-  async choice() {
-    const { want } = await proxy();
-    want([{ ...PLAIN, number: 1, local: 2, remote: 2 }]);
-    return { four: await endpointsOf(at("tcp", "10.96.0.1"), 60), six: await endpointsOf(at("tcp", "fd00:96::1"), 60) };
-  },
-
+  // Another's address, loopback and nobody's are no node ports'.
   async addresses() {
     const { want } = await proxy();
-    want([
-      {
-        ...PLAIN,
-        remote: 0,
-        spec: { type: "LoadBalancer", nodePort: 30001, externalIPs: ["198.51.100.1", "fd00:51::1"] },
-        loadBalancerIPs: ["198.51.100.2"],
-      },
-    ]);
-    return askAll([
-      at("tcp", "198.51.100.1"),
-      at("tcp", "fd00:51::1"),
-      at("tcp", "198.51.100.2"),
-      at("tcp", "172.18.0.1", 30_001),
-      at("tcp", "fd00:18::1", 30_001),
-      at("tcp", "::ffff:172.18.0.1", 30_001),
-      // Another's address, loopback and nobody's.
-      at("tcp", "10.1.1.15", 30_001),
-      at("tcp", "127.0.0.1", 30_001),
-      at("tcp", "0.0.0.0", 30_001),
-      at("tcp", "::", 30_001),
-    ]);
+    want([{ ...PLAIN, remote: 0, spec: { type: "NodePort", nodePort: 30001 } }]);
+    return askAll(
+      ["172.18.0.1", "::ffff:172.18.0.1", "10.1.1.15", "127.0.0.1", "0.0.0.0", "::"].map((address) => at("tcp", address, 30_001)),
+    );
   },
 
   async refusals() {
@@ -155,52 +114,6 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const hows: readonly How[] = ["tcp", "udp", "sendto"];
     const answers = await askAll(hows.flatMap((how) => addresses.map((address) => at(how, address))));
     return { answers, counted: [counted("nowhere"), counted("nowhere-udp", "UDP")] };
-  },
-
-  async drops() {
-    const { want, counted } = await proxy();
-    want([{ name: "elsewhere", number: 4, remote: 1, spec: { internalTrafficPolicy: "Local" } }]);
-    const answers = await askAll([at("tcp", "10.96.0.4"), at("tcp", "fd00:96::4")]);
-    return { answers, counted: counted("elsewhere") };
-  },
-
-  async affinity() {
-    const { want, map } = await proxy();
-    want([STICKY]);
-    const question = at("tcp", "10.96.0.7");
-    const first = await endpointsOf(question, 12);
-    const byNodePort = await endpointsOf(at("tcp", "172.18.0.1", 30_007), 12);
-    const byMapped = await endpointsOf(at("tcp", "::ffff:10.96.0.7"), 12);
-    // Whoever is older than the timeout chooses again.
-    const aged = new Set<string>();
-    let renewed = 0;
-    for (let times = 0; times < 40; times += 1) {
-      renewed += (await age(map("affinity"), 10_801)) ? 1 : 0;
-      for (const endpoint of await endpointsOf(question, 1)) aged.add(endpoint);
-    }
-    // Of those within it each connection begins the time anew.
-    const [kept] = await endpointsOf(question, 1);
-    const young = new Set<string>();
-    let isRenewed = true;
-    for (let times = 0; times < 12; times += 1) {
-      isRenewed = (await age(map("affinity"), 10_000)) && isRenewed;
-      for (const endpoint of await endpointsOf(question, 1)) young.add(endpoint);
-    }
-    // The one it has goes, and comes back.
-    const isLocal = kept === "10.1.1.70";
-    want([{ ...STICKY, local: isLocal ? 0 : 1, remote: isLocal ? 1 : 0 }]);
-    const moved = await endpointsOf(question, 12);
-    want([STICKY]);
-    const afterwards = await endpointsOf(question, 12);
-    return {
-      isSame: new Set([...first, ...byNodePort, ...byMapped]).size === 1,
-      aged: aged.size,
-      renewed,
-      young: isRenewed && young.size === 1 && young.has(kept ?? ""),
-      moved: moved.length === 1 && moved[0] !== kept,
-      stays: afterwards.join() === moved.join(),
-      clients: (await askFromPod(Array.from({ length: 12 }, () => question)).then((answers) => new Set(answers).size)) === 1,
-    };
   },
 
   // The host's entry names an endpoint; a pod is another client, with an entry of its own.

@@ -46,14 +46,14 @@ function resolve(
   const [kind = "", place = ""] = way.split("@");
   const service = services.get(name);
   if (service === undefined) throw new Error(`no Service was ever called ${JSON.stringify(name)}`);
-  const ports = list(at(service, "spec", "ports"));
-  const port = ports.find((one) => (at(one, "protocol") ?? "TCP") === protocol) ?? ports[0];
-  if (kind === "nodePort") return { address: stagePeer(place).addresses[family], port: Number(at(port, "nodePort")) };
+  const ports = listOf(fieldAt(service, "spec", "ports"));
+  const port = ports.find((one) => (fieldAt(one, "protocol") ?? "TCP") === protocol) ?? ports[0];
+  if (kind === "nodePort") return { address: stagePeer(place).addresses[family], port: Number(fieldAt(port, "nodePort")) };
   const address = addressesBy(kind as Way, service)
     .map((text) => canonicalIP(String(text)))
     .find((one) => one?.family === family);
   if (address === undefined) throw new Error(`${name} has no ${way} of ${family}`);
-  return { address: address.text, port: Number(at(port, "port") ?? SERVICE_PORT) };
+  return { address: address.text, port: Number(fieldAt(port, "port") ?? SERVICE_PORT) };
 }
 
 /** An address and port somebody may ask for. */
@@ -68,25 +68,27 @@ export function targetsOf(objects: readonly RawObject[], family: IPFamily, nodeA
   return objects.flatMap((service) => {
     const texts = (["clusterIP", "externalIP", "loadBalancerIP"] as const).flatMap((way) => addressesBy(way, service));
     const addresses = texts.map((text) => canonicalIP(String(text))).filter((ip) => ip?.family === family);
-    const targets = list(at(service, "spec", "ports")).flatMap((port): readonly PacketTarget[] => {
-      const protocol = (at(port, "protocol") ?? "TCP") as Protocol;
-      const own = addresses.map((ip) => ({ address: ip?.text ?? "", port: Number(at(port, "port")), protocol }));
-      return [...own, ...nodeAddresses.map((address) => ({ address, port: Number(at(port, "nodePort") ?? 0), protocol }))];
+    const targets = listOf(fieldAt(service, "spec", "ports")).flatMap((port): readonly PacketTarget[] => {
+      const protocol = (fieldAt(port, "protocol") ?? "TCP") as Protocol;
+      const own = addresses.map((ip) => ({ address: ip?.text ?? "", port: Number(fieldAt(port, "port")), protocol }));
+      return [...own, ...nodeAddresses.map((address) => ({ address, port: Number(fieldAt(port, "nodePort") ?? 0), protocol }))];
     });
     return targets.filter(({ port }) => Number.isInteger(port) && port > 0 && port < 65_536);
   });
 }
 
 function addressesBy(way: Way, service: RawObject): readonly unknown[] {
-  if (way === "externalIP") return list(at(service, "spec", "externalIPs"));
-  if (way === "loadBalancerIP") return list(at(service, "status", "loadBalancer", "ingress")).map((entry) => at(entry, "ip"));
-  return [...list(at(service, "spec", "clusterIPs")), at(service, "spec", "clusterIP")];
+  if (way === "externalIP") return listOf(fieldAt(service, "spec", "externalIPs"));
+  if (way === "loadBalancerIP") return listOf(fieldAt(service, "status", "loadBalancer", "ingress")).map((entry) => fieldAt(entry, "ip"));
+  return [...listOf(fieldAt(service, "spec", "clusterIPs")), fieldAt(service, "spec", "clusterIP")];
 }
 
-function at(value: unknown, ...path: readonly string[]): unknown {
+/** What is there in a malformed object, too; undefined: nothing. */
+export function fieldAt(value: unknown, ...path: readonly string[]): unknown {
   return path.reduce<unknown>((one, name) => (typeof one === "object" && one !== null ? (one as RawObject)[name] : undefined), value);
 }
 
-function list(value: unknown): readonly unknown[] {
+/** What is no list is an empty one. */
+export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }

@@ -277,7 +277,8 @@ export function refOf(raw: RawObject): ObjectRef {
   return { kind, namespace: isOfCluster ? "" : textOf(raw, "namespace"), name: textOf(raw, "name") };
 }
 
-function refKey({ kind, namespace, name }: ObjectRef): string {
+/** The same as one text. */
+export function refKey({ kind, namespace, name }: ObjectRef): string {
   return `${kind} ${namespace}/${name}`;
 }
 

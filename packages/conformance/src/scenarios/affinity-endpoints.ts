@@ -10,19 +10,28 @@ export const AFFINITY_ENDPOINTS: readonly Scenario[] = [
     rules: ["R-46"],
     steps: [
       {
-        say: "a client meets a single endpoint",
+        say: "a client and a pod meet a single endpoint",
         put: [AFFINE, ...slices("web", ["pod-1-1"])],
-        probes: asks("client1", "web clusterIP", "pod-1-1 saw node1", { keep: "first" }),
+        probes: [
+          ...asks("client1", "web clusterIP", "pod-1-1 saw node1", { keep: "first" }),
+          ...asks("pod-1-3", "web clusterIP", "pod-1-1 saw pod-1-3", { keep: "pod" }),
+        ],
       },
       {
         say: "it leaves, others are ready",
         put: slices("web", [{ on: "pod-1-1", ready: false, serving: true, terminating: true }, "pod-1-2", "pod-2-1"]),
-        probes: asks("client1", EVERY_WAY, "pod-1-2 pod-2-1 saw node1", { like: { kept: "first", goes: "free" } }),
+        probes: [
+          ...asks("client1", EVERY_WAY, "pod-1-2 pod-2-1 saw node1", { like: { kept: "first", goes: "free" } }),
+          ...asks("pod-1-3", "web clusterIP", "pod-1-2 pod-2-1 saw pod-1-3", { like: { kept: "pod", goes: "free" } }),
+        ],
       },
       {
         say: "it is gone",
         put: slices("web", ["pod-1-2", "pod-2-1"]),
-        probes: asks("client1", EVERY_WAY, "pod-1-2 pod-2-1 saw node1", { like: { kept: "first", goes: "free" } }),
+        probes: [
+          ...asks("client1", EVERY_WAY, "pod-1-2 pod-2-1 saw node1", { like: { kept: "first", goes: "free" } }),
+          ...asks("pod-1-3", "web clusterIP", "pod-1-2 pod-2-1 saw pod-1-3", { like: { kept: "pod", goes: "free" } }),
+        ],
       },
     ],
   },

@@ -82,25 +82,37 @@ export const AFFINITY: readonly Scenario[] = [
     subtleties: [14],
     steps: [
       {
-        say: "a client meets a single endpoint",
+        say: "a client and a pod meet a single endpoint",
         put: [service("web", { number: 1, spec: withAffinity(4) }), ...slices("web", ["pod-1-1"])],
-        probes: asks("client1", "web clusterIP", "pod-1-1 saw node1", { keep: "first" }),
+        probes: [
+          ...asks("client1", "web clusterIP", "pod-1-1 saw node1", { keep: "first" }),
+          ...asks("pod-1-3", "web clusterIP", "pod-1-1 saw pod-1-3", { keep: "pod" }),
+        ],
       },
       {
-        say: "others come; it comes again in time",
+        say: "others come; they come again in time",
         waitSeconds: 2.5,
         put: slices("web", THREE),
-        probes: asks("client1", "web clusterIP", `${ALL} saw node1`, { keep: "second", like: { kept: "first", goes: "same" } }),
+        probes: [
+          ...asks("client1", "web clusterIP", `${ALL} saw node1`, { keep: "second", like: { kept: "first", goes: "same" } }),
+          ...asks("pod-1-3", "web clusterIP", `${ALL} saw pod-1-3`, { keep: "pod again", like: { kept: "pod", goes: "same" } }),
+        ],
       },
       {
         say: "and again, later than the timeout after the first time",
         waitSeconds: 2.5,
-        probes: asks("client1", "web clusterIP", `${ALL} saw node1`, { like: { kept: "first", goes: "same" } }),
+        probes: [
+          ...asks("client1", "web clusterIP", `${ALL} saw node1`, { like: { kept: "first", goes: "same" } }),
+          ...asks("pod-1-3", "web clusterIP", `${ALL} saw pod-1-3`, { like: { kept: "pod", goes: "same" } }),
+        ],
       },
       {
-        say: "it stays away too long",
+        say: "they stay away too long",
         waitSeconds: 5,
-        probes: asks("client1", "web clusterIP", `${ALL} saw node1`, { like: { kept: "second", goes: "free" } }),
+        probes: [
+          ...asks("client1", "web clusterIP", `${ALL} saw node1`, { like: { kept: "second", goes: "free" } }),
+          ...asks("pod-1-3", "web clusterIP", `${ALL} saw pod-1-3`, { like: { kept: "pod again", goes: "free" } }),
+        ],
       },
     ],
   },

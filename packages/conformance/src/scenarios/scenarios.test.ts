@@ -1,16 +1,13 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { abilitiesOf, ALL_CAPABILITIES, FAMILIES, Store } from "@turnout/core";
+import { FAMILIES, Store } from "@turnout/core";
 import type { Issue, Protocol } from "@turnout/core";
-import { verdictOf } from "../oracle/index.ts";
-import type { OracleWorld } from "../oracle/index.ts";
-import type { RawObject } from "@turnout/core/testing";
 import { upsertRaw } from "@turnout/core/testing";
-import { packetOf, probeText } from "../runner/probe-packet.ts";
+import { StageObjects } from "../checks/stage-objects.ts";
+import { referenceBackend } from "../reference/reference-backend.ts";
+import { probeText } from "../runner/probe-packet.ts";
 import type { Scenario } from "../runner/scenario.ts";
-import { REFERENCE_VARIANTS } from "../oracle/reference-variants.ts";
-import { HOST_ADDRESSES, STAGE_NODE, STAGE_OBJECTS, STAGE_SETTINGS } from "../runner/stage.ts";
-import { formatWords, parseWords, seenOfVerdict } from "../runner/words.ts";
+import { formatWords, parseWords } from "../runner/words.ts";
 import { SCENARIOS, WITHOUT_PACKETS } from "./index.ts";
 
 const RULES = [...readFileSync(new URL("../../../../docs/rules.md", import.meta.url), "utf8").matchAll(/^- \*\*(R-\d{2})\*\*/gm)].map(
@@ -21,56 +18,19 @@ const PROTOCOLS: readonly Protocol[] = ["TCP", "UDP", "SCTP"];
 const SUBTLETIES_OF_PACKETS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17, 18, 20, 24];
 const byName = SCENARIOS.map((scenario) => [scenario.name, scenario] as const);
 
-/** API objects by kind, namespace and name, as a scenario puts and removes them. */
-class Objects {
-  readonly #objects = new Map<string, RawObject>();
-  /** Services by name, as they last were. */
-  readonly services = new Map<string, RawObject>();
-
-  get list(): readonly RawObject[] {
-    return [...this.#objects.values()];
-  }
-
-  put(raw: RawObject): void {
-    const { namespace = "", name } = { ...(raw["metadata"] as { readonly namespace?: string; readonly name?: string } | undefined) };
-    this.#objects.set(`${String(raw["kind"])} ${namespace}/${String(name)}`, raw);
-    if (raw["kind"] === "Service") this.services.set(String(name), raw);
-  }
-
-  remove(key: string): boolean {
-    return this.#objects.delete(key);
-  }
-}
-
 /** Ask the oracle for every packet of a scenario, and return what it says otherwise than the words. */
-function disagreements({ settings, hostAddresses, families, protocols, steps }: Scenario): readonly string[] {
-  const objects = new Objects();
-  for (const raw of STAGE_OBJECTS) objects.put(raw);
+function disagreements(scenario: Scenario): readonly string[] {
+  const { families = FAMILIES, protocols = PROTOCOLS, steps } = scenario;
+  const objects = new StageObjects(scenario, referenceBackend);
   return steps.flatMap(({ say, put = [], remove = [], probes = [] }) => {
     for (const raw of put) objects.put(raw);
-    const unowned = remove.filter(({ kind, namespace, name }) => !objects.remove(`${kind} ${namespace}/${name}`));
-    const world: OracleWorld = {
-      objects: objects.list,
-      nodeName: STAGE_NODE,
-      settings: { ...STAGE_SETTINGS, ...settings },
-      hostAddresses: {
-        IPv4: [...HOST_ADDRESSES.IPv4, ...(hostAddresses?.IPv4 ?? [])],
-        IPv6: [...HOST_ADDRESSES.IPv6, ...(hostAddresses?.IPv6 ?? [])],
-      },
-      nodePortAddressesDefault: ["primary"],
-      capabilities: abilitiesOf({ capabilities: ALL_CAPABILITIES }).capabilities,
-      variants: REFERENCE_VARIANTS,
-    };
+    const unowned = remove.filter((ref) => !objects.remove(ref));
     const wrong = probes.flatMap((probe) =>
-      (families ?? FAMILIES).flatMap((family) =>
-        (protocols ?? PROTOCOLS).flatMap((protocol) => {
-          const packet = packetOf(probe, family, protocol, objects.services);
-          const verdict = verdictOf(world, packet);
-          const [words, oracle] = [formatWords(parseWords(probe.sees)), formatWords(seenOfVerdict(verdict, packet.source))];
-          const because = verdict.because.join(", ");
-          return words === oracle
-            ? []
-            : [`${say}: ${probeText(probe)} ${family} ${protocol}: ${words}; the oracle: ${oracle} (${because})`];
+      families.flatMap((family) =>
+        protocols.flatMap((protocol) => {
+          const words = formatWords(parseWords(probe.sees));
+          const oracle = objects.oracleWords(objects.packet(probe, family, protocol));
+          return words === oracle ? [] : [`${say}: ${probeText(probe)} ${family} ${protocol}: ${words}; the oracle: ${oracle}`];
         }),
       ),
     );
