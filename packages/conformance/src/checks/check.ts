@@ -59,7 +59,7 @@ async function checkModule(subject: Subject, setting: RunnerOptions, findings: F
   findings.checkpoint = { scenario: "the module", step: "as it is loaded", rules: [] };
   const faults = moduleFaults(subject.module);
   const expected = "a BackendModule of @turnout/core/backend";
-  for (const got of faults) findings.add({ kind: "contract", family: "IPv4", what: "the module", expected, got, details: [] });
+  for (const got of faults) findings.add({ kind: "contract", family: "IPv4", what: "the module", expected, got });
   if (faults.length > 0) return undefined;
   try {
     return await Runner.abilitiesOf(subject, setting);

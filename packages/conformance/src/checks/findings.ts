@@ -3,7 +3,7 @@ import type { Finding } from "./finding.ts";
 import { offendedByKind } from "./offended.ts";
 
 /** A finding without where it was found. */
-export type Found = Omit<Finding, "scenario" | "step" | "rules"> & { readonly rules?: readonly string[] };
+export type Found = Omit<Finding, "scenario" | "step" | "rules" | "details"> & Partial<Pick<Finding, "rules" | "details">>;
 
 /** Takes what is wrong: what was tried, what should come of it, and what came. */
 export type Complain = (what: string, expected: string, got: string, details?: readonly string[]) => void;
@@ -57,7 +57,7 @@ export class Findings {
   add(found: Found): void {
     const rules = found.rules ?? offendedByKind(found.kind) ?? this.#checkpoint.rules;
     if (this.isFull) return;
-    const finding: Finding = { ...this.#checkpoint, ...found, rules };
+    const finding: Finding = { ...this.#checkpoint, details: [], ...found, rules };
     this.list.push(finding);
     this.#isFound = this.#options.isLookedFor?.(finding) === true;
   }

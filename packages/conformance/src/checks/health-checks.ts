@@ -1,4 +1,9 @@
-import type { Findings } from "./findings.ts";
+import { isEqual } from "@turnout/core";
+import { flowFate } from "../oracle/flow-fate.ts";
+import type { OracleWorld } from "../oracle/oracle-world.ts";
+import type { Flow } from "../oracle/packet.ts";
+import type { Findings, Found } from "./findings.ts";
+import { offendedByFlow } from "./offended.ts";
 import type { Runner } from "../runner/runner.ts";
 import { deltaText } from "../runner/watched-backend.ts";
 
@@ -11,7 +16,7 @@ export async function syncAndNote(runner: Runner, findings: Findings, what: "cha
     if (error !== undefined) findings.threw("sync", family, error);
     for (const failure of failures) if (failure.error !== error) findings.threw(failure.call, family, failure.error);
     for (const name of new Set(impure))
-      findings.add({ kind: "contract", family, what: name, expected: "one answer to one question", got: "two", details: [] });
+      findings.add({ kind: "contract", family, what: name, expected: "one answer to one question", got: "two" });
     if (untrue.length > 0)
       findings.add({
         kind: "contract",
@@ -47,14 +52,36 @@ export async function checkRecognition(runner: Runner, findings: Findings): Prom
           what: "what a new process would change",
           expected: "nothing",
           got: unrecognised,
-          details: [],
         });
     } catch (error) {
       findings.threw("observe", family, error);
     }
     for (const id of new Set(life.defects.splice(0)))
-      findings.add({ kind: "contract", family, what: `object ${id}`, expected: "one form", got: "two at once", details: [] });
+      findings.add({ kind: "contract", family, what: `object ${id}`, expected: "one form", got: "two at once" });
   }
+}
+
+/** Find the flows that met another fate in a change than they should. Rule R-56: of a backend that can't forget flows nobody asks it. */
+export function wrongFlows({ host, abilities }: Runner, before: OracleWorld, after: OracleWorld, flows: readonly Flow[]): readonly Found[] {
+  const left = host.flows;
+  return flows.flatMap((flow): readonly Found[] => {
+    const fate = flowFate(before, after, flow);
+    const isLeft = left.some((one) => isEqual(one, flow));
+    const isAsked = fate === "keep" || abilities.capabilities.forgetsFlows === true;
+    if (fate === "either" || isLeft === (fate === "keep") || !isAsked) return [];
+    const { family, source, destination, port, endpoint } = flow;
+    return [
+      {
+        kind: "flow",
+        family,
+        protocol: "UDP",
+        what: `flow ${source} → ${destination} port ${port}, answered by ${endpoint}`,
+        expected: fate === "keep" ? "remembered" : "forgotten",
+        got: isLeft ? "remembered" : "forgotten",
+        rules: offendedByFlow(fate),
+      },
+    ];
+  });
 }
 
 /** Look whether two lists of what is on hosts are one. */

@@ -83,7 +83,7 @@ export function isWholeHost(createFakeHost: Subject["createFakeHost"], findings:
   for (const [name, is] of missing) {
     const got = typeof host[name as keyof FakeHost];
     const expected = is === "function" ? "a function" : name === "flows" ? "a list" : "an object";
-    findings.add({ kind: "contract", family: "IPv4", what: `the host's ${name}`, expected, got, details: [] });
+    findings.add({ kind: "contract", family: "IPv4", what: `the host's ${name}`, expected, got });
   }
   return missing.length === 0;
 }

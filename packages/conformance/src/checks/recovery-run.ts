@@ -159,7 +159,6 @@ export class RecoveryRun {
       what: "what is thrown when a tool fails",
       expected: "a ProxyError",
       got: error instanceof Error ? `${error.name}: ${error.message}` : JSON.stringify(error),
-      details: [],
     });
   }
 
@@ -172,7 +171,7 @@ export class RecoveryRun {
   }
 
   found(what: string, expected: string, got: string): void {
-    this.#given.findings.add({ kind: "contract", family: "IPv4", what, expected, got, details: [] });
+    this.#given.findings.add({ kind: "contract", family: "IPv4", what, expected, got });
   }
 }
 

@@ -1,7 +1,6 @@
 import type { Abilities, BackendModule, IPFamily, Protocol } from "@turnout/core";
 import { isEqual } from "@turnout/core";
 import { isFixed } from "../oracle/affinity-of.ts";
-import { flowFate } from "../oracle/flow-fate.ts";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import type { Flow, Packet } from "../oracle/packet.ts";
 import { verdictOf } from "../oracle/verdict-of.ts";
@@ -9,7 +8,7 @@ import { AffinityBook } from "./affinity-book.ts";
 import { checkCleanup, checkEnd } from "./ending.ts";
 import { rulesAsked, type Cells, type Part } from "./cells.ts";
 import type { Findings } from "./findings.ts";
-import { checkExternal, checkRecognition, syncAndNote } from "./health-checks.ts";
+import { checkExternal, checkRecognition, syncAndNote, wrongFlows } from "./health-checks.ts";
 import { judgePacket } from "./judge.ts";
 import { offendedByFlow, offendedIn } from "./offended.ts";
 import { packetOf, probeText } from "../runner/probe-packet.ts";
@@ -125,7 +124,6 @@ export class ScenarioRun {
         what: "close",
         expected: "everything stays in force",
         got: "something went",
-        details: [],
       });
     if (!isKernel) {
       this.#active = undefined;
@@ -145,23 +143,8 @@ export class ScenarioRun {
     const flows = [...host.flows];
     await this.#syncAndLook(what === "restart" && this.#module.residence === "kernel" ? "restart" : "changes");
     this.#book.review(world);
-    const left = host.flows;
-    for (const flow of flows) {
-      const fate = flowFate(before, world, flow);
-      const isLeft = left.some((one) => isEqual(one, flow));
-      if (fate === "either" || isLeft === (fate === "keep") || !this.#isAskedAbout(fate)) continue;
-      const { family, source, destination, port, endpoint } = flow;
-      this.#findings.add({
-        kind: "flow",
-        family,
-        protocol: "UDP",
-        what: `flow ${source} → ${destination} port ${port}, answered by ${endpoint}`,
-        expected: fate === "keep" ? "remembered" : "forgotten",
-        got: isLeft ? "remembered" : "forgotten",
-        details: [],
-        rules: this.#offended(offendedByFlow(fate)),
-      });
-    }
+    for (const found of wrongFlows(this.#runner, before, world, flows))
+      this.#findings.add({ ...found, rules: this.#offended(found.rules ?? []) });
   }
 
   /** Sync, and look at packets whenever the tool has done something. */

@@ -1,14 +1,12 @@
-import { FAMILIES, isEqual } from "@turnout/core";
+import { FAMILIES } from "@turnout/core";
 import { isFixed } from "../oracle/affinity-of.ts";
-import { flowFate } from "../oracle/flow-fate.ts";
 import type { OracleWorld } from "../oracle/oracle-world.ts";
 import { verdictOf } from "../oracle/verdict-of.ts";
 import type { Fault } from "../runner/fake-host.ts";
 import type { Findings } from "../checks/findings.ts";
-import { differenceOf } from "../checks/health-checks.ts";
+import { differenceOf, wrongFlows } from "../checks/health-checks.ts";
 import type { HistoryOptions } from "./history-options.ts";
 import { judgePacket } from "../checks/judge.ts";
-import { offendedByFlow } from "../checks/offended.ts";
 import { Runner } from "../runner/runner.ts";
 import type { RunnerOptions } from "../runner/runner.ts";
 import { createRandom, pickOne } from "@turnout/core/testing";
@@ -146,13 +144,14 @@ export class HistoryRun {
     this.#drainNotes(runner);
     if (runner.processes.some(({ isDead }) => isDead)) await this.#restart(runner);
     this.#active = this.#isDisturbed || !this.#watchesFlows ? undefined : runner.world;
-    if (before !== undefined && this.#active !== undefined) this.#checkFlows(runner, before, this.#active, flows);
+    if (before === undefined || this.#active === undefined) return;
+    for (const found of wrongFlows(runner, before, this.#active, flows)) this.#findings.add({ ...found, details: [...this.#happened] });
   }
 
   #drainNotes(runner: Runner): void {
     for (const { notes, family } of runner.processes) {
       for (const name of new Set(notes.impure))
-        this.#findings.add({ kind: "contract", family, what: name, expected: "one answer to one question", got: "two", details: [] });
+        this.#findings.add({ kind: "contract", family, what: name, expected: "one answer to one question", got: "two" });
       notes.clear();
     }
   }
@@ -160,25 +159,6 @@ export class HistoryRun {
   #connect(runner: Runner): void {
     const family = pickOne(runner.processes, this.#random).family;
     runner.host.connect({ ...randomPacket(this.#random, family, runner.objects), protocol: "UDP" }, this.#random);
-  }
-
-  #checkFlows(runner: Runner, before: OracleWorld, after: OracleWorld, flows: Runner["host"]["flows"]): void {
-    for (const flow of flows) {
-      const fate = flowFate(before, after, flow);
-      const isLeft = runner.host.flows.some((one) => isEqual(one, flow));
-      const isAsked = fate === "keep" || runner.abilities.capabilities.forgetsFlows === true;
-      if (fate === "either" || isLeft === (fate === "keep") || !isAsked) continue;
-      this.#findings.add({
-        kind: "flow",
-        family: flow.family,
-        protocol: "UDP",
-        what: `flow ${flow.source} → ${flow.destination} port ${flow.port}, answered by ${flow.endpoint}`,
-        expected: fate === "keep" ? "remembered" : "forgotten",
-        got: isLeft ? "remembered" : "forgotten",
-        rules: offendedByFlow(fate),
-        details: [...this.#happened],
-      });
-    }
   }
 
   /** Let everything come to rest, and compare it with a host that was synced once. */

@@ -1,11 +1,11 @@
 import type { RawObject } from "@turnout/core/testing";
-import { field } from "./raw-field.ts";
+import { fieldAt } from "./probe-packet.ts";
 
 /** Say what a Node object is taken to be: what it says no more, or is gone with it, is as it was. */
 export function lastingRawNode(before: RawObject | undefined, now: RawObject | undefined): RawObject | undefined {
   if (now === undefined || before === undefined) return now ?? before;
-  const podCIDRs = filled(field(before["spec"], "podCIDRs"), field(now["spec"], "podCIDRs"));
-  const addresses = filled(field(before["status"], "addresses"), field(now["status"], "addresses"));
+  const podCIDRs = filled(fieldAt(before, "spec", "podCIDRs"), fieldAt(now, "spec", "podCIDRs"));
+  const addresses = filled(fieldAt(before, "status", "addresses"), fieldAt(now, "status", "addresses"));
   return { ...now, spec: { ...object(now["spec"]), podCIDRs }, status: { ...object(now["status"]), addresses } };
 }
 

@@ -7,7 +7,7 @@ import { FamilyProcess } from "./family-process.ts";
 import type { SyncReport } from "./family-process.ts";
 import type { ObjectRef } from "./scenario.ts";
 import { lastingRawNode } from "./lasting-raw-node.ts";
-import { field } from "./raw-field.ts";
+import { fieldAt } from "./probe-packet.ts";
 import { HOST_ADDRESSES, STAGE_NODE, UPLINK } from "./stage.ts";
 import type { Subject } from "./subject.ts";
 import { watchTools } from "./watched-tools.ts";
@@ -267,7 +267,7 @@ function feed(store: Store, { kind, namespace, name }: ObjectRef, raw: RawObject
 /** No source tells of such objects. */
 function isHidden(kind: ObjectKind, { metadata }: RawObject): boolean {
   const label = HIDING_LABELS[kind];
-  return label !== undefined && field(field(metadata, "labels"), label) !== undefined;
+  return label !== undefined && fieldAt(metadata, "labels", label) !== undefined;
 }
 
 /** Name an API object by what it says of itself, however malformed the rest is. */
@@ -283,7 +283,7 @@ export function refKey({ kind, namespace, name }: ObjectRef): string {
 }
 
 function textOf({ metadata }: RawObject, name: string): string {
-  const text = field(metadata, name);
+  const text = fieldAt(metadata, name);
   return typeof text === "string" ? text : "";
 }
 
