@@ -101,7 +101,9 @@ const BY_SCENARIO: readonly (readonly [scenario: string, kind: Finding["kind"], 
     "verdict",
     [
       ...["conn4", "send4", "send6"].map((name) => `turnout_${name} does nothing`),
-      ...["the port stays", "the first endpoint gets all", "the last endpoint gets none"],
+      "the port stays",
+      "the first endpoint gets all",
+      "the last endpoint gets none",
     ],
   ],
   [
