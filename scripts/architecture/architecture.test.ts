@@ -4,18 +4,20 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { checkBackendNames } from "./check-backend-names.ts";
 import { checkCitations } from "./check-citations.ts";
-import { checkImports } from "./check-imports.ts";
+import { checkImports, packageLayersIn } from "./check-imports.ts";
 import type { PackageFacts } from "./check-imports.ts";
 import { checkPurity } from "./check-purity.ts";
 import { checkLayers, layersIn } from "./check-layers.ts";
-import { checkDocs, checkSwallowed, documentedShare } from "./check-shape.ts";
+import { checkDocs, checkSwallowed } from "./check-shape.ts";
 import { describeFinding } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import { parseSource } from "./source-file.ts";
 import { readPackages, readPages, readSources } from "./tree.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const LAYERS = layersIn(readFileSync(join(ROOT, "ARCHITECTURE.md"), "utf8"));
+const PAGE = readFileSync(join(ROOT, "ARCHITECTURE.md"), "utf8");
+const LAYERS = layersIn(PAGE);
+const PACKAGES = packageLayersIn(PAGE);
 
 function whatOf(findings: readonly Finding[]): string[] {
   return findings.map((finding) => finding.what);
@@ -40,7 +42,7 @@ describe("imports", () => {
   }));
   packages.push({ dir: "packages/core", name: "@turnout/core", dependencies: [], devDependencies: [] });
   packages.push({ dir: "", name: "root", dependencies: [], devDependencies: ["vitest"] });
-  const check = (path: string, text: string): string[] => whatOf(checkImports([parseSource(path, text)], packages));
+  const check = (path: string, text: string): string[] => whatOf(checkImports([parseSource(path, text)], packages, PACKAGES));
 
   const forbidden: readonly [path: string, text: string, what: string][] = [
     ["packages/core/src/a.ts", `import "@turnout/host";`, "core may import no package of ours, not host"],
@@ -102,7 +104,7 @@ describe("imports", () => {
 
   it("keeps core without dependencies", () => {
     const core = { dir: "packages/core", name: "@turnout/core", dependencies: ["zod"], devDependencies: [] };
-    expect(whatOf(checkImports([], [core]))).toEqual(["core has no dependencies, and now zod"]);
+    expect(whatOf(checkImports([], [core], PACKAGES))).toEqual(["core has no dependencies, and now zod"]);
   });
 });
 
@@ -220,11 +222,6 @@ describe("docs", () => {
     expect(undocumented(`import z from "./z.ts"; export default z;`)).toEqual([]);
     expect(undocumented(text)).toEqual([]);
   });
-
-  it("gives the share", () => {
-    expect(documentedShare([parseSource("a.ts", "/** a */ export const a = 1;\nexport const b = 1;")])).toBe(0.5);
-    expect(documentedShare([])).toBe(1);
-  });
 });
 
 it("finds errors that are swallowed, and no others", () => {
@@ -248,7 +245,12 @@ it("finds nothing in this repository", () => {
   const shape = [checkPurity, checkDocs, checkSwallowed, checkBackendNames].flatMap((check) => check(files));
   const pages = readPages(ROOT);
   expect(pages).toEqual(expect.arrayContaining(["ARCHITECTURE.md", "docs/rules.md", "packages/core/README.md"]));
-  const findings = [...checkImports(files, readPackages(ROOT)), ...checkLayers(files, LAYERS), ...checkCitations(files, pages), ...shape];
+  const findings = [
+    ...checkImports(files, readPackages(ROOT), PACKAGES),
+    ...checkLayers(files, LAYERS),
+    ...checkCitations(files, pages),
+    ...shape,
+  ];
   expect(findings.map(describeFinding)).toEqual([]);
 });
 

@@ -12,20 +12,17 @@ export interface PackageFacts {
   readonly devDependencies: readonly string[];
 }
 
-/** Who may import whom, as ARCHITECTURE.md says. A layer that isn't listed may import everything, backends excepted. */
-const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  core: [],
-  conformance: ["core"],
-  client: ["core"],
-  server: ["core", "client"],
-  kpng: ["core", "client", "server"],
-  host: ["core"],
-  explain: ["core", "host"],
-  fakes: ["core", "host", "conformance"],
-  lab: ["core", "host"],
-  backend: ["core", "client", "host"],
-  scripts: [],
-};
+/** The packages that each package may import, by its layer; one that isn't listed may import everything, backends excepted. */
+export type PackageLayers = Readonly<Record<string, readonly string[]>>;
+
+/** Read the table `| package | may import |` of a page, as far as it names packages: what stands in brackets or behind a semicolon is for people. Pure. */
+export function packageLayersIn(page: string): PackageLayers {
+  const [, lines = ""] = /^\| package \| may import \|\n\|---.*\n((?:\|.*\n)+)/m.exec(page) ?? [];
+  const rows = lines.matchAll(/^\| `([a-z]+)(?:-…)?` \| ([^;(|]*)/gm);
+  return Object.fromEntries(
+    Array.from(rows, ([, name = "", says = ""]) => [name, says.trim() === "nothing" ? [] : says.trim().split(", ")]),
+  );
+}
 
 /** Only these know a backend by name: the one registry file, and what is never published. */
 function mayNameBackends(path: string): boolean {
@@ -42,7 +39,7 @@ function folderOf(path: string): string {
   return path.startsWith("packages/") ? `packages/${layer}` : layer;
 }
 
-function siblingProblem(file: SourceFile, target: string): string | undefined {
+function siblingProblem(file: SourceFile, target: string, layers: PackageLayers): string | undefined {
   const layer = layerOf(file.path);
   if (target === layer) return undefined;
   if (target === "house")
@@ -59,7 +56,7 @@ function siblingProblem(file: SourceFile, target: string): string | undefined {
   if (target.startsWith("backend-")) {
     return mayNameBackends(file.path) ? undefined : `@turnout/${target}: only packages/cli/src/registry.ts and e2e name a backend`;
   }
-  const allowed = MAY_IMPORT[layer.startsWith("backend-") ? "backend" : layer];
+  const allowed = layers[layer.startsWith("backend-") ? "backend" : layer];
   if (allowed === undefined || allowed.includes(target)) return undefined;
   return `${layer} may import ${allowed.length === 0 ? "no package of ours" : allowed.join(", ")}, not ${target}`;
 }
@@ -75,7 +72,7 @@ function declarationProblem(file: SourceFile, name: string, packages: readonly P
   return `${name} is not among the dependencies of ${own?.name ?? "the root package"}`;
 }
 
-function problemOf(file: SourceFile, { specifier }: Import, packages: readonly PackageFacts[]): string | undefined {
+function problemOf(file: SourceFile, { specifier }: Import, packages: readonly PackageFacts[], layers: PackageLayers): string | undefined {
   if (specifier.startsWith(".")) {
     const target = posix.join(posix.dirname(file.path), specifier);
     // Configuration of a tool stands in the root, with its parts in scripts.
@@ -88,18 +85,18 @@ function problemOf(file: SourceFile, { specifier }: Import, packages: readonly P
   const name = specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/");
   if (name.startsWith("@turnout/")) {
     const target = name.slice("@turnout/".length);
-    const problem = siblingProblem(file, target);
+    const problem = siblingProblem(file, target, layers);
     if (problem !== undefined || target === "house" || !file.path.startsWith("packages/")) return problem;
   }
   return declarationProblem(file, name, packages);
 }
 
 /** Check every import against the directions of ARCHITECTURE.md, and against what the package declares. Pure. */
-export function checkImports(files: readonly SourceFile[], packages: readonly PackageFacts[]): Finding[] {
+export function checkImports(files: readonly SourceFile[], packages: readonly PackageFacts[], layers: PackageLayers): Finding[] {
   const findings: Finding[] = [];
   for (const file of files) {
     for (const one of file.imports) {
-      const what = problemOf(file, one, packages);
+      const what = problemOf(file, one, packages, layers);
       if (what !== undefined) findings.push({ rule: "imports", path: file.path, line: one.line, subject: one.specifier, what });
     }
   }

@@ -13,12 +13,6 @@ export function checkDocs(files: readonly SourceFile[]): Finding[] {
     );
 }
 
-/** Share of exported declarations that have a docstring, 0–1; 1 when there are none. */
-export function documentedShare(files: readonly SourceFile[]): number {
-  const all = files.filter((file) => !file.isTest).flatMap((file) => file.declarations);
-  return all.length === 0 ? 1 : all.filter((declaration) => declaration.isDocumented).length / all.length;
-}
-
 /** Check for swallowed errors. Pure. */
 export function checkSwallowed(files: readonly SourceFile[]): Finding[] {
   const what = "a .catch() that does nothing swallows the error";

@@ -13,7 +13,6 @@ export interface VmPlan {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly modules: readonly string[];
-  readonly optionalModules: readonly string[];
   readonly memoryMiB: number;
   /** Folders below `/tmp` and `/run` that the guest sees all the same; it can only read them. */
   readonly readable: readonly string[];
@@ -48,7 +47,7 @@ export function bootFiles(plan: VmPlan): readonly BootFile[] {
 }
 
 function initText(plan: VmPlan, modprobe: string): string {
-  const { home, command, cwd, env, modules, optionalModules, readable, writable } = plan;
+  const { home, command, cwd, env, modules, readable, writable } = plan;
   // stdout is a terminal, but nobody looks at it.
   const plain = { TERM: "dumb", NO_COLOR: "1" };
   // Halves the start of a Node when one with the same modules has ended before.
@@ -60,7 +59,7 @@ function initText(plan: VmPlan, modprobe: string): string {
     TURNOUT_VM_REPORT: REPORT,
   };
   const variables = Object.entries({ ...own, ...plain, ...env }).map(([name, value]) => quoted(`${name}=${value}`));
-  const load = (names: readonly string[]): string => `${modprobe} -a ${names.map(quoted).join(" ")} 2>/tmp/.modprobe`;
+  const load = `${modprobe} -a ${modules.map(quoted).join(" ")} 2>/tmp/.modprobe`;
   return [
     "#!/bin/sh",
     // Consoles are terminals: as they come they would turn \n into \r\n.
@@ -82,8 +81,7 @@ function initText(plan: VmPlan, modprobe: string): string {
     `echo ${quoted(`${home}/${MODPROBE}`)} >/proc/sys/kernel/modprobe`,
     "ip link set lo up",
     // A failure has a line for each module, whose second word is a severity.
-    ...(modules.length === 0 ? [] : [`${load(modules)} || { tell unloaded $(cat /tmp/.modprobe); await_end; }`]),
-    ...(optionalModules.length === 0 ? [] : [`${load(optionalModules)} || true`]),
+    ...(modules.length === 0 ? [] : [`${load} || { tell unloaded $(cat /tmp/.modprobe); await_end; }`]),
     "rm -f /tmp/.modprobe",
     `cd ${quoted(cwd)}`,
     "tell started",

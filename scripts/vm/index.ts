@@ -7,8 +7,6 @@ export { runVmChecks } from "./checks.ts";
 export type { VmCheckReport, VmChecks } from "./checks.ts";
 export { describeVm } from "./describe-vm.ts";
 export type { DescribeVmOptions } from "./describe-vm.ts";
-export { VmError } from "./vm-error.ts";
-export type { VmErrorCode } from "./vm-error.ts";
 export { IPVS_MODULES } from "./modules.ts";
 export { jsonFromVm, nodeCommand, runAgainInVm, runInVm } from "./run-in-vm.ts";
 export type { VmOptions, VmResult } from "./run-in-vm.ts";

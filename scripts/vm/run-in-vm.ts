@@ -7,8 +7,6 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { IPVS_MODULES } from "./modules.ts";
-import { VmError } from "./vm-error.ts";
-import type { VmErrorCode } from "./vm-error.ts";
 import { bootFiles, hiddenFolders, KEEPER, KERNEL_PATH, kernelArguments, MODULES_PATH } from "./boot.ts";
 import type { VmPlan } from "./boot.ts";
 import { parseNews } from "./news.ts";
@@ -18,21 +16,16 @@ import type { VmMessages } from "./news.ts";
 export interface VmOptions {
   /** A program of the host's file tree and its arguments; {@link nodeCommand} makes that of a script for Node. */
   readonly command: readonly [file: string, ...args: string[]];
-  /** Default: the one of this process. */
-  readonly cwd?: string;
   /** Variables besides PATH, HOME and TMPDIR; the program gets none of this process's. */
   readonly env?: Readonly<Record<string, string>>;
   /** Kernel modules to load before, e.g. {@link IPVS_MODULES}; one that can't be loaded fails the boot. What the program needs besides, the guest's kernel loads itself. */
   readonly modules?: readonly string[];
-  /** Kernel modules to load where they can be. */
-  readonly optionalModules?: readonly string[];
   /** Default 512. */
   readonly memoryMiB?: number;
   /** A folder of the host that the program may write to, the only one; it has the same path inside. Default: none. */
   readonly folder?: string;
   /** From the boot to the end; default 300,000. */
   readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
   /** Called with what the program prints, as it prints it. */
   readonly onStdout?: (text: string) => void;
   readonly onStderr?: (text: string) => void;
@@ -47,6 +40,9 @@ export interface VmResult {
   readonly stdout: string;
   readonly stderr: string;
 }
+
+/** What went wrong around a program, not in it: the words that Turnout's own errors begin with. */
+type VmErrorCode = "host_unsupported" | "timed_out" | "tool_failed" | "tool_missing";
 
 const DEFAULT_TIMEOUT_MS = 300_000;
 const DEFAULT_MEMORY_MIB = 512;
@@ -75,14 +71,12 @@ export function nodeCommand(
  * and every kernel module of the package.
  * Edges: the guest has one CPU, and its kernel is a Linux 6.1 whose nf_tables has no family ip, ip6 or inet. Neither processes nor files stay behind, also when
  * this process is killed; what a program still ran when it ended goes too.
- * @throws {VmError} `tool_missing` without the package, `host_unsupported` for a module that can't be loaded, `tool_failed` when the guest breaks,
- *   `timed_out`, `canceled`.
+ * @throws {Error} `tool_missing` without the package, `host_unsupported` for a module that can't be loaded, `tool_failed` when the guest breaks,
+ *   `timed_out`. The message is one line: code, what, detail.
  */
 export async function runInVm(options: VmOptions): Promise<VmResult> {
-  const [file] = options.command;
-  if (options.signal?.aborted === true) throw new VmError("canceled", "running a program in a guest", file);
   const missing = [KERNEL_PATH, MODULES_PATH].find((path) => !existsSync(path));
-  if (missing !== undefined) throw new VmError("tool_missing", `${missing} is not installed`, INSTALL);
+  if (missing !== undefined) throw vmError("tool_missing", `${missing} is not installed`, INSTALL);
   const plan = planFor(options);
   const child = boot(plan);
   try {
@@ -96,16 +90,17 @@ export async function runInVm(options: VmOptions): Promise<VmResult> {
 /**
  * Run a program in a guest, and read what it printed as JSON.
  *
- * @throws {VmError} as {@link runInVm}; `tool_failed` when the program fails, with the end of what it wrote to stderr.
+ * @throws {Error} as {@link runInVm}; `tool_failed` when the program fails, with the end of what it wrote to stderr.
  */
 export async function jsonFromVm(options: VmOptions): Promise<unknown> {
   const { code, stdout, stderr } = await runInVm(options);
-  if (code !== 0) throw new VmError("tool_failed", `a program in a guest ended with exit code ${code}`, tailOf(stderr));
+  if (code !== 0) throw vmError("tool_failed", `a program in a guest ended with exit code ${code}`, tailOf(stderr));
   return JSON.parse(stdout);
 }
 
 function planFor(options: VmOptions): VmPlan {
-  const { command, cwd = process.cwd(), env = {}, modules = [], optionalModules = [], memoryMiB = DEFAULT_MEMORY_MIB, folder } = options;
+  const { command, env = {}, modules = [], memoryMiB = DEFAULT_MEMORY_MIB, folder } = options;
+  const cwd = process.cwd();
   const path = [dirname(process.execPath), process.env["PATH"], "/usr/sbin:/usr/bin:/sbin:/bin"].join(":");
   return {
     home: mkdtempSync(join(tmpdir(), `turnout-guest-${process.pid}-`)),
@@ -113,7 +108,6 @@ function planFor(options: VmOptions): VmPlan {
     cwd,
     env: { PATH: path, ...env },
     modules,
-    optionalModules,
     memoryMiB,
     readable: hiddenFolders([`${cwd}/`, process.execPath, ...command]),
     ...(folder === undefined ? {} : { writable: folder }),
@@ -143,19 +137,17 @@ function memoryFolder(memoryMiB: number): string {
 }
 
 function outcomeOf(child: ChildProcess, options: VmOptions): Promise<VmResult> {
-  const { command, signal, timeoutMs = DEFAULT_TIMEOUT_MS, onReport } = options;
+  const { command, timeoutMs = DEFAULT_TIMEOUT_MS, onReport } = options;
   const [kernelOut, kernelErr, out, err, news] = child.stdio.slice(1) as [Readable, Readable, Readable, Readable, Readable];
   const text = { console: "", stdout: "", stderr: "" };
-  const failure = (code: VmErrorCode, what: string, hint: string): VmError => new VmError(code, what, `${command.join(" ")}: ${hint}`);
+  const failure = (code: VmErrorCode, what: string, hint: string): Error => vmError(code, what, `${command.join(" ")}: ${hint}`);
   return new Promise((resolve, reject) => {
-    let verdict: VmResult["code"] | VmError | undefined;
-    const end = (given: VmResult["code"] | VmError): void => {
+    let verdict: VmResult["code"] | Error | undefined;
+    const end = (given: VmResult["code"] | Error): void => {
       verdict ??= given;
       child.stdin?.destroy();
     };
-    const onAbort = (): void => end(failure("canceled", "running a program in a guest", "it was aborted"));
     const timer = setTimeout(() => end(failure("timed_out", "running a program in a guest", `not done in ${timeoutMs} ms`)), timeoutMs);
-    signal?.addEventListener("abort", onAbort);
     for (const stream of [kernelOut, kernelErr]) stream.setEncoding("utf8").on("data", (chunk: string) => (text.console += chunk));
     collect(out, (chunk) => (text.stdout += chunk), options.onStdout);
     collect(err, (chunk) => (text.stderr += chunk), options.onStderr);
@@ -172,7 +164,6 @@ function outcomeOf(child: ChildProcess, options: VmOptions): Promise<VmResult> {
     child.on("exit", () => child.stdin?.destroy());
     child.on("close", () => {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", onAbort);
       verdict ??= failure("tool_failed", "the guest ended before the program", tailOf(text.console));
       if (typeof verdict === "number") resolve({ code: verdict, stdout: text.stdout, stderr: text.stderr });
       else reject(verdict);
@@ -190,6 +181,10 @@ function collect(stream: Readable, keep: (chunk: string) => void, notify: ((chun
 function bootFailure(reported: Extract<VmMessages, { kind: "unloaded" | "broken" }>, consoleText: string): [VmErrorCode, string, string] {
   if (reported.kind === "broken") return ["tool_failed", "the guest could not be set up", tailOf(consoleText)];
   return ["host_unsupported", `the guest's kernel can't load the modules ${reported.modules.join(", ")}`, reported.reason];
+}
+
+function vmError(code: VmErrorCode, what: string, detail: string): Error {
+  return new Error(`[${code}] ${what}: ${detail}`);
 }
 
 function tailOf(text: string): string {
@@ -213,7 +208,7 @@ export interface VmNeeds {
  * Run this program again with its arguments, `--in-vm` instead of `--vm` behind them, in a guest where there is a kernel with IPVS. What it prints is printed here.
  *
  * Shape: whether it ended well.
- * @throws {VmError} as {@link runInVm}.
+ * @throws {Error} as {@link runInVm}.
  */
 export async function runAgainInVm({ variables = [], folder }: VmNeeds = {}): Promise<boolean> {
   const [, program = "", ...args] = process.argv;
