@@ -77,7 +77,7 @@ export function balancerObject(balancer: HnsLoadBalancer, view: HnsView, rootNam
       port: port?.internalPort ?? 0,
       flags,
       portFlags: port?.flags ?? 0,
-      distribution: port?.distribution ?? 0,
+      distribution: port?.distributionType ?? 0,
       // Elsewhere nobody sends one, so what HNS may fill in is no difference.
       sourceVip: view.network.network === "overlay" ? sourceVip : "",
       ...(odd === "" ? {} : { odd }),

@@ -61,7 +61,7 @@ export function settingsOf({ vips, ports, flags, sourceVip }: HnsLoadBalancer, e
       Protocol: port.protocol,
       InternalPort: port.internalPort,
       ExternalPort: port.externalPort,
-      ...(port.distribution === 0 ? {} : { DistributionType: port.distribution }),
+      ...(port.distributionType === 0 ? {} : { DistributionType: port.distributionType }),
       ...(port.flags === 0 ? {} : { Flags: port.flags }),
     })),
     SchemaVersion: SCHEMA_VERSION,

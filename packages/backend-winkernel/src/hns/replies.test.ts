@@ -60,7 +60,7 @@ describe("what HNS tells is read", () => {
       endpointIds: [id],
       sourceVip: "",
       vips: ["fd00:96::1"],
-      ports: [{ protocol: 6, internalPort: 0, externalPort: 80, distribution: 0, flags: 0 }],
+      ports: [{ protocol: 6, internalPort: 0, externalPort: 80, distributionType: 0, flags: 0 }],
       flags: 0,
     });
   });

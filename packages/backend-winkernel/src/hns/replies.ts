@@ -1,5 +1,6 @@
 import { canonicalIP, ProxyError } from "@turnout/core/backend";
 import { integer, list, open, optional, parseFolded, text } from "./shape.ts";
+import type { Shape } from "./shape.ts";
 
 /** A subnet of the network that is on other hosts. */
 export interface RemoteSubnet {
@@ -37,7 +38,7 @@ export interface HnsPortMapping {
   readonly protocol: number;
   readonly internalPort: number;
   readonly externalPort: number;
-  readonly distribution: number;
+  readonly distributionType: number;
   readonly flags: number;
 }
 
@@ -59,44 +60,39 @@ export interface HnsVersion {
   readonly minor: number;
 }
 
-const U32 = integer(0, 0xffff_ffff);
-const ID = text(/^\{?[0-9a-fA-F-]{36}\}?$/);
+const UINT32 = integer(0, 0xffff_ffff);
+const FLAGS = optional(UINT32, 0);
+const TEXT = optional(text(), "");
+const ID = guid(text(/^\{?[0-9a-fA-F-]{36}\}?$/));
 const IDS = list(ID);
-const POLICY = open({ type: optional(text()), settings: optional((value): unknown => value) });
-const NETWORK = open({ id: ID, name: optional(text()), type: optional(text()), policies: optional(list(POLICY)) });
-const SUBNET = open({ destinationprefix: text(), provideraddress: text() });
+const ADDRESS: Shape<string> = (value, at) => canonical(text()(value, at));
+const NONE: readonly never[] = [];
+const ANY: Shape<unknown> = (value) => value;
+const POLICIES = optional(list(open({ type: TEXT, settings: ANY })), NONE);
+const NETWORK = open({ id: ID, name: TEXT, type: TEXT, policies: POLICIES });
+const SUBNET = open({ destinationPrefix: text(), providerAddress: ADDRESS });
 const ENDPOINT = open({
   id: ID,
-  name: optional(text()),
+  name: TEXT,
   // Of others there may be some without a network.
-  hostcomputenetwork: optional(text(/^$|^\{?[0-9a-fA-F-]{36}\}?$/)),
-  policies: optional(list(POLICY)),
-  ipconfigurations: optional(list(open({ ipaddress: optional(text()) }))),
-  macaddress: optional(text()),
-  flags: optional(U32),
+  hostComputeNetwork: optional(guid(text(/^$|^\{?[0-9a-fA-F-]{36}\}?$/)), ""),
+  policies: POLICIES,
+  ipConfigurations: optional(list(open({ ipAddress: optional(ADDRESS, "") })), NONE),
+  macAddress: TEXT,
+  flags: FLAGS,
 });
-const PROVIDER = open({ provideraddress: text() });
-const PORT_MAPPING = open({
-  protocol: optional(U32),
-  internalport: optional(U32),
-  externalport: optional(U32),
-  distributiontype: optional(U32),
-  flags: optional(U32),
-});
+const PROVIDER = open({ providerAddress: ADDRESS });
+const PORT_MAPPING = open({ protocol: FLAGS, internalPort: FLAGS, externalPort: FLAGS, distributionType: FLAGS, flags: FLAGS });
 const LOAD_BALANCER = open({
   id: ID,
-  hostcomputeendpoints: optional(list(ID)),
-  sourcevip: optional(text()),
-  frontendvips: optional(list(text())),
-  portmappings: optional(list(PORT_MAPPING)),
-  flags: optional(U32),
+  hostComputeEndpoints: optional(IDS, NONE),
+  sourceVIP: optional(ADDRESS, ""),
+  frontendVIPs: optional(list(ADDRESS), NONE),
+  portMappings: optional(list(PORT_MAPPING), NONE),
+  flags: FLAGS,
 });
-const VERSION = open({ major: U32, minor: U32 });
-const REPLY = open({
-  success: optional((value): boolean => value === true),
-  error: optional(text()),
-  output: optional((value): unknown => value),
-});
+const VERSION = open({ major: UINT32, minor: UINT32 });
+const REPLY = open({ success: ANY, error: optional(text(), "it gives no reason"), output: ANY });
 
 /** Read the ids that HNS enumerates; of none at all it tells by an empty list or by nothing. @throws {ProxyError} `invalid_object`. */
 export function readIds(json: string | undefined): readonly string[] {
@@ -105,61 +101,53 @@ export function readIds(json: string | undefined): readonly string[] {
 
 /** Read a network's properties. @throws {ProxyError} `invalid_object`. */
 export function readNetwork(json: string): HnsNetwork {
-  const { id, name = "", type = "", policies = [] } = NETWORK(parseFolded(json, "a network"), "network");
-  const routes = policies.filter((policy) => policy.type?.toLowerCase() === "remotesubnetroute");
-  const remoteSubnets = routes.map(({ settings }) => {
-    const { destinationprefix, provideraddress } = SUBNET(settings, "network.RemoteSubnetRoute");
-    return { prefix: destinationprefix, provider: canonical(provideraddress) };
+  const { id, name, type, policies } = NETWORK(parseFolded(json, "a network"), "network");
+  const remoteSubnets = settingsOf("RemoteSubnetRoute", policies).map((settings) => {
+    const { destinationPrefix, providerAddress } = SUBNET(settings, "network.RemoteSubnetRoute");
+    return { prefix: destinationPrefix, provider: providerAddress };
   });
-  return { id: guid(id), name, type: type.toLowerCase(), remoteSubnets };
+  return { id, name, type: type.toLowerCase(), remoteSubnets };
 }
 
 /** Read an endpoint's properties. @throws {ProxyError} `invalid_object`. */
 export function readEndpoint(json: string): HnsEndpoint {
-  const found = ENDPOINT(parseFolded(json, "an endpoint"), "endpoint");
-  const { id, name = "", hostcomputenetwork = "", policies = [], ipconfigurations = [], macaddress = "", flags = 0 } = found;
-  const provider = policies.find((policy) => policy.type?.toLowerCase() === "provideraddress");
+  const { id, name, hostComputeNetwork, policies, ipConfigurations, macAddress, flags } = ENDPOINT(
+    parseFolded(json, "an endpoint"),
+    "endpoint",
+  );
+  const isRemote = (flags & 1) !== 0;
+  const [provider] = isRemote ? settingsOf("ProviderAddress", policies) : [];
   return {
-    id: guid(id),
+    id,
     name,
-    networkId: guid(hostcomputenetwork),
-    addresses: ipconfigurations.flatMap(({ ipaddress }) => (ipaddress === undefined || ipaddress === "" ? [] : [canonical(ipaddress)])),
-    mac: macaddress.toLowerCase().replaceAll(":", "-"),
-    isRemote: (flags & 1) !== 0,
-    provider:
-      provider === undefined || (flags & 1) === 0 ? "" : canonical(PROVIDER(provider.settings, "endpoint.ProviderAddress").provideraddress),
+    networkId: hostComputeNetwork,
+    addresses: ipConfigurations.flatMap(({ ipAddress }) => (ipAddress === "" ? [] : [ipAddress])),
+    mac: macAddress.toLowerCase().replaceAll(":", "-"),
+    isRemote,
+    provider: provider === undefined ? "" : PROVIDER(provider, "endpoint.ProviderAddress").providerAddress,
   };
 }
 
 /** Read a load balancer's properties. @throws {ProxyError} `invalid_object`. */
 export function readLoadBalancer(json: string): HnsLoadBalancer {
   const found = LOAD_BALANCER(parseFolded(json, "a load balancer"), "load balancer");
-  const { id, hostcomputeendpoints = [], sourcevip = "", frontendvips = [], portmappings = [], flags = 0 } = found;
-  return {
-    id: guid(id),
-    endpointIds: hostcomputeendpoints.map(guid),
-    sourceVip: sourcevip === "" ? "" : canonical(sourcevip),
-    vips: frontendvips.map(canonical),
-    ports: portmappings.map((one) => ({
-      protocol: one.protocol ?? 0,
-      internalPort: one.internalport ?? 0,
-      externalPort: one.externalport ?? 0,
-      distribution: one.distributiontype ?? 0,
-      flags: one.flags ?? 0,
-    })),
-    flags,
-  };
+  const { id, hostComputeEndpoints: endpointIds, sourceVIP: sourceVip, frontendVIPs: vips, portMappings: ports, flags } = found;
+  return { id, endpointIds, sourceVip, vips, ports, flags };
 }
 
 /** Read what `HNSCall GET /globals/version` answers. @throws {ProxyError} `invalid_object`, or `tool_failed` with its error. */
 export function readVersion(json: string): HnsVersion {
-  const { success = false, error = "it gives no reason", output } = REPLY(parseFolded(json, "the version"), "version");
-  if (!success) throw new ProxyError("tool_failed", `HNS doesn't tell its version: ${error}`);
+  const { success, error, output } = REPLY(parseFolded(json, "the version"), "version");
+  if (success !== true) throw new ProxyError("tool_failed", `HNS doesn't tell its version: ${error}`);
   return VERSION(output, "version");
 }
 
-function guid(id: string): string {
-  return id.replace(/[{}]/g, "").toLowerCase();
+function settingsOf(type: string, policies: readonly { readonly type: string; readonly settings: unknown }[]): readonly unknown[] {
+  return policies.filter((policy) => policy.type.toLowerCase() === type.toLowerCase()).map(({ settings }) => settings);
+}
+
+function guid(shape: Shape<string>): Shape<string> {
+  return (value, at) => shape(value, at).replace(/[{}]/g, "").toLowerCase();
 }
 
 function canonical(address: string): string {

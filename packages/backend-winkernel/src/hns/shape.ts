@@ -3,17 +3,7 @@ import { ProxyError } from "@turnout/core/backend";
 /** Checks a value and gives it typed. @throws {ProxyError} `invalid_object` naming the place. */
 export type Shape<T> = (value: unknown, at: string) => T;
 
-/** A field that may be left out; it is `undefined` then. */
-export interface OptionalShape<T> {
-  readonly optional: Shape<T>;
-}
-
-type Fields = Readonly<Record<string, Shape<unknown> | OptionalShape<unknown>>>;
-type RequiredKeys<F extends Fields> = { [K in keyof F]: F[K] extends Shape<unknown> ? K : never }[keyof F];
-type OptionalKeys<F extends Fields> = Exclude<keyof F, RequiredKeys<F>>;
-type Values<F extends Fields> = { readonly [K in RequiredKeys<F>]: F[K] extends Shape<infer T> ? T : never } & {
-  readonly [K in OptionalKeys<F>]?: F[K] extends OptionalShape<infer T> ? T : never;
-};
+type Fields = Readonly<Record<string, Shape<unknown>>>;
 
 function invalid(at: string, what: string): ProxyError {
   return new ProxyError("invalid_object", `HNS: ${at} ${what}`);
@@ -43,23 +33,18 @@ export function list<T>(shape: Shape<T>): Shape<readonly T[]> {
   };
 }
 
-/** A field that may be left out. */
-export function optional<T>(shape: Shape<T>): OptionalShape<T> {
-  return { optional: shape };
+/** What HNS may leave out, or writes as null: `usual` stands for it then. */
+export function optional<T, D>(shape: Shape<T>, usual: D): Shape<T | D> {
+  return (value, at) => (value === undefined || value === null ? usual : shape(value, at));
 }
 
-/** Objects with these fields; what else they have is left out: what we read. */
-export function open<F extends Fields>(fields: F): Shape<Values<F>> {
+/** Objects with these fields, whose names are {@link parseFolded}; what else they have is left out: what we read. */
+export function open<F extends Fields>(fields: F): Shape<{ readonly [K in keyof F]: ReturnType<F[K]> }> {
   return (value, at) => {
     if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalid(at, `is ${shown(value)}, not an object`);
     const given = value as Readonly<Record<string, unknown>>;
-    const entries = Object.entries(fields).flatMap(([name, shape]): [string, unknown][] => {
-      const field = given[name];
-      if (typeof shape === "function") return [[name, shape(field, `${at}.${name}`)]];
-      // HNS writes null, too, for what it leaves out elsewhere.
-      return field === undefined || field === null ? [] : [[name, shape.optional(field, `${at}.${name}`)]];
-    });
-    return Object.fromEntries(entries) as Values<F>;
+    const read = Object.entries(fields).map(([name, shape]) => [name, shape(given[name.toLowerCase()], `${at}.${name}`)] as const);
+    return Object.fromEntries(read) as { readonly [K in keyof F]: ReturnType<F[K]> };
   };
 }
 

@@ -20,7 +20,7 @@ const balancerAt = (vip: string): unknown => ({
   endpointIds: [MADE],
   sourceVip: "",
   vips: [vip],
-  ports: [{ protocol: 6, internalPort: 8080, externalPort: 80, distribution: 0, flags: 0 }],
+  ports: [{ protocol: 6, internalPort: 8080, externalPort: 80, distributionType: 0, flags: 0 }],
   flags: 0,
 });
 const endpointAt = (id: string, ip: string): Readonly<Record<string, unknown>> => ({
