@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import {
   SERVICE_ENTRIES_MAX,
+  serviceHealth,
   SyncLoop,
   type Backend,
   type BackendModule,
@@ -19,8 +20,9 @@ import type { ProxyEvent } from "../events/proxy-events.ts";
 import { dryBackend } from "./dry-backend.ts";
 import type { FamilyStates } from "../feed/family-states.ts";
 import type { SyncProgress } from "../health/health.ts";
+import type { ServiceHealthServers } from "../health/service-health.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import { FamilyHealth } from "./family-health.ts";
+import { familyHealth } from "./family-health.ts";
 import { FormerProxies } from "./former-proxies.ts";
 import { loopbackNodePorts, type LoopbackNodePorts } from "./loopback-node-ports.ts";
 import { HostRepair } from "./host-repair.ts";
@@ -80,7 +82,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
   readonly #backend: Backend<H, K, S>;
   readonly #feed: NodeFeed;
   readonly #loop: SyncLoop<H, K, S>;
-  readonly #health: FamilyHealth;
+  readonly #health: ServiceHealthServers;
   readonly #repair: HostRepair<H, K, S>;
   readonly #loopback: LoopbackNodePorts | undefined;
   readonly #startedMs: number;
@@ -92,6 +94,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
   #hadServices = false;
   #changeSets = 0;
   #hasSynced = false;
+  /** Something changed that health check node ports depend on. */
+  #isHealthDue = false;
 
   constructor(parts: FamilyParts<H, K, S>) {
     const { backend, family, config, world, module, report, dryRun, metrics } = parts;
@@ -104,13 +108,13 @@ export class FamilyRun<H, K extends KernelObject, S> {
     const entriesMax = config.serviceEntriesMax ?? module.serviceEntriesMax ?? SERVICE_ENTRIES_MAX;
     const guard = parts.states === undefined ? undefined : this.#guardFor(parts.states);
     this.#feed = new NodeFeed({ feed: parts.feed, family, log: world.log, bound: { entriesMax, report }, guard });
-    this.#health = new FamilyHealth({ ...parts, node: () => this.#loop.node });
+    this.#health = familyHealth({ ...parts, node: () => this.#loop.node });
     this.#repair = new HostRepair({
       ...parts,
       loop: () => this.#loop,
       clock: world.clock,
       log: world.log,
-      onNewFacts: () => this.#health.touch(),
+      onNewFacts: () => (this.#isHealthDue = true),
     });
     const isLasting = dryRun === undefined && !parts.isOnce;
     this.#loopback = isLasting ? loopbackNodePorts(config.settings, parts.variants, this.#loopbackOptions()) : undefined;
@@ -261,7 +265,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
         this.#loopback?.note(event.changes);
         if (config.hasWebPage) changes.note(event.changes, this.#loop.rows, event.atMs);
         // Asked here and not after the sync: the feed may be a change set ahead of what was synced.
-        if (this.#feed.consumeHealthTouched()) this.#health.touch();
+        if (this.#feed.consumeHealthTouched()) this.#isHealthDue = true;
       },
       failed: (event) => metrics.failed(event),
       flowsForgotten: (event) => metrics.flowsForgotten(event),
@@ -284,7 +288,9 @@ export class FamilyRun<H, K extends KernelObject, S> {
         this.#firstSync.resolve();
         this.#repair.synced(event);
         void this.#loopback?.sync();
-        if (this.#parts.dryRun === undefined) this.#health.sync(this.#loop.rows.values());
+        if (!this.#isHealthDue || this.#parts.dryRun !== undefined) return;
+        this.#isHealthDue = false;
+        void this.#health.sync(serviceHealth(this.#loop.rows.values()));
       },
     };
   }
