@@ -62,8 +62,8 @@ describe("print", () => {
     expect(out).toBe(
       [
         "node node1  IPv4  172.18.0.1  zone a  1 service port",
-        "SERVICE PORT           DESTINATION            RULES    ENDPOINTS",
-        "shop/cart:http/TCP     cluster 10.96.0.10:80  cluster  10.1.1.5:8080* 10.1.2.5:8080",
+        "SERVICE PORT          DESTINATION            RULES    ENDPOINTS",
+        "shop/cart:http/TCP    cluster 10.96.0.10:80  cluster  10.1.1.5:8080* 10.1.2.5:8080",
         "",
       ].join("\n"),
     );

@@ -1,5 +1,5 @@
 import { ROW_COLUMNS, rowLines, type IPFamily, type NodeContext, type ServicePort } from "@turnout/core";
-import CliTable3 from "cli-table3";
+import { columns } from "./columns.ts";
 
 /** One family's node state as it is printed. */
 export interface PrintedState {
@@ -8,25 +8,6 @@ export interface PrintedState {
   readonly node: NodeContext;
   readonly rows: readonly ServicePort[];
 }
-
-const NO_LINES: Readonly<Record<string, string>> = Object.fromEntries(
-  [
-    "top",
-    "top-mid",
-    "top-left",
-    "top-right",
-    "bottom",
-    "bottom-mid",
-    "bottom-left",
-    "bottom-right",
-    "left",
-    "left-mid",
-    "mid",
-    "mid-mid",
-    "right",
-    "right-mid",
-  ].map((name) => [name, ""]),
-);
 
 /**
  * Write one family's node state as a table without lines, one line per destination.
@@ -43,15 +24,5 @@ export function stateTable(state: PrintedState): string {
   ];
   const head = `${facts.join("  ")}  ${rows.length} service port${rows.length === 1 ? "" : "s"}\n`;
   if (rows.length === 0) return head;
-  const table = new CliTable3({
-    chars: { ...NO_LINES, middle: "  " },
-    style: { "padding-left": 0, "padding-right": 0, head: [], border: [], compact: true },
-  });
-  table.push([...ROW_COLUMNS]);
-  for (const row of rows) table.push(...rowLines(row).map((line) => [...line]));
-  const text = table
-    .toString()
-    .split("\n")
-    .map((line) => line.trimEnd());
-  return `${head}${text.join("\n")}\n`;
+  return `${head}${columns([ROW_COLUMNS, ...rows.flatMap((row) => rowLines(row))]).join("\n")}\n`;
 }

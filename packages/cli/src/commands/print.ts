@@ -16,7 +16,7 @@ import { stringify } from "yaml";
 import type { Environment } from "../environment.ts";
 import { NodeStateSource } from "@turnout/server/node-state";
 import { addSourceOptions, familiesOf } from "../options.ts";
-import type { PrintedState } from "../state-table.ts";
+import { stateTable, type PrintedState } from "../state-table.ts";
 import { DEFAULT_MODE } from "../registry.ts";
 
 interface PrintOptions extends CommonOptions {
@@ -67,7 +67,7 @@ async function printState(command: Command, options: PrintOptions, env: Environm
     state.during(async (stop) => {
       const changes = await Promise.all(families.map((family) => state.feed(family).next(stop)));
       if (options.output === "jsonl") env.out(changes.map(changeLine).join(""));
-      else env.out(await format(changes.map(firstState), options.output, false));
+      else env.out(format(changes.map(firstState), options.output, false));
     }, signal);
   if (options.watch === true) await state.during((stop) => follow(state, families, options, env, stop), env.signal);
   else await withTimeout(`source ${options.source}`, timeoutMs(options), world.clock, env.signal, first);
@@ -105,7 +105,7 @@ async function follow(
       if (node === undefined) throw new Error("the first change set of a feed has the node");
       current.set(family, { family, revision: changes.revision, node, rows: sorted(rows.values()) });
       const states = families.flatMap((one) => current.get(one) ?? []);
-      if (states.length === families.length) env.out(await format(states, options.output, true));
+      if (states.length === families.length) env.out(format(states, options.output, true));
     }
   };
   try {
@@ -121,13 +121,8 @@ function changeLine({ family, revision, full, node, set, delete: gone }: ChangeS
 }
 
 /** Write states; when watching, json is one line and yaml a document each. */
-async function format(
-  states: readonly PrintedState[],
-  output: Exclude<PrintOptions["output"], "jsonl">,
-  isWatching: boolean,
-): Promise<string> {
+function format(states: readonly PrintedState[], output: Exclude<PrintOptions["output"], "jsonl">, isWatching: boolean): string {
   if (output === "json") return `${JSON.stringify(states, undefined, isWatching ? undefined : 2)}\n`;
   if (output === "yaml") return `${isWatching ? "---\n" : ""}${stringify(states, { aliasDuplicateObjects: false })}`;
-  const { stateTable } = await import("../state-table.ts");
   return states.map(stateTable).join("\n") + (isWatching ? "\n" : "");
 }

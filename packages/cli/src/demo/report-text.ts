@@ -1,5 +1,6 @@
 import { styleText } from "node:util";
-import type { DemoReport, ReportLine, ReportSection } from "./report.ts";
+import { columns } from "../columns.ts";
+import type { DemoReport, ReportSection } from "./report.ts";
 
 /** Colours a piece of text, or leaves it as it is. */
 export type Paint = (style: "bold" | "dim" | "green" | "red", text: string) => string;
@@ -31,17 +32,10 @@ export function reportText({ sections, failures, summary }: DemoReport, paint: P
 }
 
 function sectionText({ title, lines }: ReportSection, paint: Paint): string {
-  const widths = columnWidths(lines);
-  const rows = lines.flatMap(({ cells, note }) => {
-    const text = cells.map((cell, column) => (column === cells.length - 1 ? cell : cell.padEnd(widths[column] ?? 0))).join("  ");
-    return [`  ${text}`.trimEnd(), ...(note === undefined ? [] : [paint("dim", `      ${note}`)])];
-  });
+  const texts = columns(lines.map(({ cells }) => cells));
+  const rows = lines.flatMap(({ note }, index) => [
+    `  ${texts[index] ?? ""}`,
+    ...(note === undefined ? [] : [paint("dim", `      ${note}`)]),
+  ]);
   return [paint("bold", title), ...rows].join("\n");
-}
-
-/** Widths of the columns; a line of one cell is a sentence and lines up with nothing. */
-function columnWidths(lines: readonly ReportLine[]): readonly number[] {
-  const tabular = lines.filter(({ cells }) => cells.length > 1);
-  const count = Math.max(0, ...tabular.map(({ cells }) => cells.length));
-  return Array.from({ length: count }, (_, column) => Math.max(...tabular.map(({ cells }) => cells[column]?.length ?? 0)));
 }

@@ -1,6 +1,7 @@
 import type { Bounded, FamilyStatus, ProxyStatus, RefusalStatus } from "@turnout/client/daemon";
 import type { CountName, Counts, Issue } from "@turnout/core";
 import type { NodeStateStatus } from "../node-state-status.ts";
+import { columns } from "../columns.ts";
 import { ageText, sinceText, timeText } from "./ages.ts";
 
 /** How many of what may be many are shown: the whole is to fit on a screen. */
@@ -20,7 +21,7 @@ function proxyLines(status: ProxyStatus): readonly string[] {
   return [
     ...headLines(status),
     "",
-    ...table(families, nowMs),
+    ...columns([HEADINGS, ...families.map((family) => cells(family, nowMs))], (column) => column > 0 && column < 6),
     "",
     ...waitingLines(families, nowMs),
     ...refusedLines(families, nowMs),
@@ -127,17 +128,6 @@ function headLines(status: ProxyStatus): readonly string[] {
 }
 
 const HEADINGS = ["", "Services", "ports", "without endpoints", "endpoints", "objects", "in force since", "last sync", "changes take"];
-
-function table(families: readonly FamilyStatus[], nowMs: number): readonly string[] {
-  const rows = families.map((family) => cells(family, nowMs));
-  const widths = HEADINGS.map((heading, column) => Math.max(...[HEADINGS, ...rows].map((row) => (row[column] ?? heading).length)));
-  // What are numbers stands to the right.
-  const show = (row: readonly string[]): string =>
-    row
-      .map((cell, column) => (column > 0 && column < 6 ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0)))
-      .join("  ");
-  return [HEADINGS, ...rows].map(show);
-}
 
 function cells(status: FamilyStatus, nowMs: number): readonly string[] {
   const { family, services, rows, rowsWithoutEndpoints, endpoints, objects, appliedSinceMs, lastSyncMs, latency } = status;
