@@ -61,18 +61,14 @@ export function surfaceText(entryPoints: readonly EntryPoint[], files: Files): s
 
 /** Lines only one side has, as `- gone` and `+ new`, in order. Empty when the texts are equal. */
 export function surfaceDifference(before: string, after: string): string[] {
-  const changes: string[] = [];
-  let entryPoint = "";
-  const label = (text: string): Set<string> =>
-    new Set(
-      text.split("\n").flatMap((line) => {
-        if (!line.startsWith(" ")) entryPoint = line;
-        return line === "" ? [] : [line === entryPoint ? line : `${entryPoint}:${line.slice(1)}`];
-      }),
-    );
-  const old = label(before);
-  const now = label(after);
-  for (const line of old) if (!now.has(line)) changes.push(`- ${line}`);
-  for (const line of now) if (!old.has(line)) changes.push(`+ ${line}`);
-  return changes;
+  const linesOf = (text: string): readonly string[] =>
+    text.split("\n\n").flatMap((block) => {
+      const [entryPoint = "", ...names] = block.trimEnd().split("\n");
+      return entryPoint === "" ? [] : [entryPoint, ...names.map((name) => `${entryPoint}:${name.slice(1)}`)];
+    });
+  const [old, now] = [linesOf(before), linesOf(after)];
+  return [
+    ...old.filter((line) => !now.includes(line)).map((line) => `- ${line}`),
+    ...now.filter((line) => !old.includes(line)).map((line) => `+ ${line}`),
+  ];
 }

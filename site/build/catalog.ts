@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { parse } from "yaml";
 import type { Source } from "./sources.ts";
 
 /** A page of the site. */
@@ -26,63 +28,11 @@ interface Wanted {
   readonly headings?: readonly string[] | "the rest";
 }
 
-const README = "README.md";
-
-/** The pages in the order in which they are read. What is not named here follows in sections of its own, so nothing is ever left out. */
-const SECTIONS: readonly (readonly [title: string, pages: readonly Wanted[]])[] = [
-  [
-    "Start",
-    [
-      { path: "quick-start.html", title: "Quick start", source: README, headings: ["Quick start", "Two commands"] },
-      { path: "status.html", title: "What exists", source: README, headings: "the rest" },
-    ],
-  ],
-  [
-    "Concepts",
-    [
-      { path: "architecture.html", title: "Architecture", source: "ARCHITECTURE.md" },
-      { path: "rules.html", title: "Rules", source: "docs/rules.md" },
-      { path: "benchmarks.html", title: "Benchmarks", source: "docs/benchmarks.md" },
-    ],
-  ],
-  [
-    "Operate",
-    [
-      { path: "operations.html", title: "Operations", source: "docs/operations.md" },
-      { path: "why.html", title: "Why does this packet not arrive?", source: "docs/why.md" },
-      { path: "security.html", title: "Security", source: "docs/security.md" },
-      { path: "kpng.html", title: "kpng's protocols", source: "docs/kpng.md" },
-    ],
-  ],
-  [
-    "Backends",
-    [
-      { path: "backends/nft.html", title: "nft", source: "docs/backends/nft.md" },
-      { path: "backends/iptables.html", title: "iptables", source: "docs/backends/iptables.md" },
-      { path: "backends/ipvs.html", title: "ipvs", source: "docs/backends/ipvs.md" },
-      { path: "backends/ebpf.html", title: "eBPF", source: "docs/backends/ebpf.md" },
-      { path: "backends/userspace.html", title: "userspace", source: "docs/backends/userspace.md" },
-      { path: "backends/winkernel.html", title: "winkernel", source: "docs/backends/winkernel.md" },
-    ],
-  ],
-  [
-    "Extend",
-    [
-      { path: "write-a-backend.html", title: "Write a backend", source: "docs/write-a-backend.md" },
-      { path: "contract.html", title: "The contract", source: "docs/contract.md" },
-      { path: "contributing.html", title: "Contributing", source: "CONTRIBUTING.md" },
-      { path: "testing.html", title: "Testing", source: "docs/testing.md" },
-    ],
-  ],
-  [
-    "Project",
-    [
-      { path: "lifecycle.html", title: "Lifecycle and support", source: "docs/lifecycle.md" },
-      { path: "releasing.html", title: "Releasing", source: "docs/releasing.md" },
-      { path: "report-a-vulnerability.html", title: "Report a vulnerability", source: "SECURITY.md" },
-    ],
-  ],
-];
+/** The pages in the order in which they are read: `pages.yaml`. */
+const SECTIONS = parse(readFileSync(new URL("pages.yaml", import.meta.url), "utf8")) as readonly {
+  readonly title: string;
+  readonly pages: readonly Wanted[];
+}[];
 
 /** Where pages go that {@link SECTIONS} doesn't name. The last one takes all. */
 const OTHERS: readonly (readonly [title: string, folder: RegExp])[] = [
@@ -98,8 +48,8 @@ const OTHERS: readonly (readonly [title: string, folder: RegExp])[] = [
  */
 export function catalogOf(sources: readonly Source[]): readonly Section[] {
   const byPath = new Map(sources.map((source) => [source.path, source]));
-  const named = SECTIONS.map(([title, wanted]): Section => ({ title, pages: wanted.map((one) => pageOf(one, byPath)) }));
-  const used = new Set(SECTIONS.flatMap(([, pages]) => pages.map(({ source }) => source)));
+  const named = SECTIONS.map(({ title, pages }): Section => ({ title, pages: pages.map((one) => pageOf(one, byPath)) }));
+  const used = new Set(SECTIONS.flatMap(({ pages }) => pages.map(({ source }) => source)));
   const rest = sources.filter(({ path }) => !used.has(path));
   const groups = Map.groupBy(rest, ({ path }) => OTHERS.findIndex(([, folder]) => folder.test(path)));
   const others = OTHERS.map(([title], index): Section => ({ title, pages: (groups.get(index) ?? []).map(otherPage) }));
@@ -108,16 +58,16 @@ export function catalogOf(sources: readonly Source[]): readonly Section[] {
 
 function pageOf({ path, title, source, headings }: Wanted, byPath: ReadonlyMap<string, Source>): SitePage {
   const found = byPath.get(source);
-  if (found === undefined) throw new Error(`site/build/catalog.ts names ${source}, which is not there`);
+  if (found === undefined) throw new Error(`site/build/pages.yaml names ${source}, which is not there`);
   if (headings === undefined) return { path, title, source, text: found.text };
   const parts = partsOf(found.text);
-  const elsewhere = SECTIONS.flatMap(([, pages]) =>
+  const elsewhere = SECTIONS.flatMap(({ pages }) =>
     pages.flatMap((one) => (one.source !== source || one.path === path ? [] : (one.headings ?? []))),
   );
   const wanted = headings === "the rest" ? parts.map(({ heading }) => heading).filter((one) => !elsewhere.includes(one)) : headings;
   const texts = wanted.map((heading) => {
     const part = parts.find((one) => one.heading === heading);
-    if (part === undefined) throw new Error(`${source} has no heading ${JSON.stringify(heading)}: site/build/catalog.ts names it`);
+    if (part === undefined) throw new Error(`${source} has no heading ${JSON.stringify(heading)}: site/build/pages.yaml names it`);
     return part.text;
   });
   // A page has one first-level heading: its title, or that of its first part.
