@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { removeCgroupTree } from "@turnout/lab";
+import { removeCgroupTrees } from "@turnout/lab";
 
 const ROOT = "/sys/fs/cgroup";
 
@@ -54,28 +54,7 @@ export function v1CgroupNames(): readonly string[] {
   return [...new Set(names.map(({ name }) => name))];
 }
 
-/**
- * Remove cgroups of these names with all below them; synchronous, so that an exit handler can do it. Their processes have been killed.
- * @throws when one is still in use after ten seconds.
- */
+/** Remove cgroups of these names with all below them, as {@link removeCgroupTrees}. Their processes have been killed. */
 export function removeV1Cgroups(names: readonly string[]): void {
-  const untilMs = performance.now() + 10_000;
-  const folders = ownCgroups().flatMap(({ folder }) => names.map((name) => join(folder, name)));
-  for (const folder of folders)
-    while (!isRemoved(folder, performance.now() > untilMs)) {
-      // The last of its processes is still going.
-      Atomics.wait(IDLE, 0, 0, 20);
-    }
-}
-
-const IDLE = new Int32Array(new SharedArrayBuffer(4));
-
-function isRemoved(folder: string, isLast: boolean): boolean {
-  try {
-    if (existsSync(folder)) removeCgroupTree(folder);
-    return true;
-  } catch (error) {
-    if (isLast) throw error;
-    return false;
-  }
+  removeCgroupTrees(ownCgroups().flatMap(({ folder }) => names.map((name) => join(folder, name))));
 }

@@ -15,7 +15,7 @@ export type { Misbehaviour, WatchListFault } from "./apiserver/faults.ts";
 export { kubeconfigFor } from "./apiserver/kubeconfig.ts";
 export { createApiServer } from "./apiserver/server.ts";
 export type { ApiServer, ApiServerOptions } from "./apiserver/server.ts";
-export { removeCgroupTree } from "./cgroup-tree.ts";
+export { removeCgroupTrees } from "./cgroup-tree.ts";
 export type { ClusterApi } from "./cluster-api.ts";
 export { createCluster } from "./cluster.ts";
 export type { Cluster, NodePlace, Place } from "./cluster.ts";

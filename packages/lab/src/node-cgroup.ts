@@ -1,13 +1,9 @@
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ProxyError } from "@turnout/core";
 import { findBpfMounts } from "@turnout/host/bpf";
-import { removeCgroupTree } from "./cgroup-tree.ts";
-
-/** For the last process of a cgroup to be gone, once it was killed. */
-const END_MS = 10_000;
-const POLL_AGAIN_MS = 5;
+import { removeCgroupTrees } from "./cgroup-tree.ts";
 
 /** What moves itself into a cgroup and goes on as another program. */
 const ENTER = 'echo 0 >"$0" && exec "$@"';
@@ -63,25 +59,7 @@ export function cgroupNames(): readonly string[] {
  */
 export function removeCgroups(names: readonly string[]): void {
   const own = findCgroups()?.own;
-  const folders = own === undefined ? [] : names.map((name) => join(own, name)).filter((folder) => existsSync(folder));
-  const untilMs = performance.now() + END_MS;
-  for (const folder of folders) while (!isRemoved(folder, performance.now() > untilMs)) Atomics.wait(IDLE, 0, 0, POLL_AGAIN_MS);
-}
-
-const IDLE = new Int32Array(new SharedArrayBuffer(4));
-
-function isRemoved(folder: string, isLast: boolean): boolean {
-  try {
-    // Every time: a process that was just being started comes in until there is no folder.
-    writeFileSync(join(folder, "cgroup.kill"), "1");
-    removeCgroupTree(folder);
-    return true;
-  } catch (error) {
-    // One below it may have gone by itself.
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return !existsSync(folder);
-    if (!isLast) return false;
-    throw new ProxyError("tool_failed", "removing a cgroup", { object: folder, hint: "a process in it does not end", cause: error });
-  }
+  removeCgroupTrees(own === undefined ? [] : names.map((name) => join(own, name)));
 }
 
 /** Where cgroup v2 is mounted, and the folder of the cgroup that this process is in. */
