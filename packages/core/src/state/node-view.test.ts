@@ -4,12 +4,21 @@ import { createFeed, NodeView } from "./node-view.ts";
 import { OBJECT_KINDS } from "../model/api-objects.ts";
 import { Store } from "./store.ts";
 import { rawNode, rawService, rawServiceCIDR, rawSlice } from "../testing/objects.ts";
+import type { RawObject } from "../testing/objects.ts";
 import { flushPromises } from "../testing/clock.ts";
 import { createStoreView, POD_SETTINGS, upsertRaw } from "../testing/view.ts";
+import type { StoreView } from "../testing/view.ts";
 
 const OPTIONS = { nodeName: "node1", family: "IPv4", settings: POD_SETTINGS } as const;
 const CART = [rawService("cart"), rawSlice("cart", [{ ip: "10.1.1.1" }])];
 const TILL = [rawService("till", { clusterIP: "10.96.0.2" }), rawSlice("till", [{ ip: "10.1.1.2" }])];
+
+/** A view that has told its first state. */
+function pulled(objects: readonly RawObject[]): StoreView {
+  const made = createStoreView(objects);
+  made.pull();
+  return made;
+}
 
 describe("R-54 the first state", () => {
   it("is not given before every list is complete, then whole", () => {
@@ -33,8 +42,7 @@ describe("R-54 the first state", () => {
 
 describe("R-57 only what changed is told", () => {
   it("one endpoint, one Service, its deletion", () => {
-    const { store, view, pull } = createStoreView([...CART, ...TILL]);
-    pull();
+    const { store, view, pull } = pulled([...CART, ...TILL]);
     upsertRaw(store, rawSlice("cart", [{ ip: "10.1.1.1" }, { ip: "10.1.1.3" }]));
     expect(pull()).toMatchObject({ full: false, revision: 2, set: [{ key: "shop/cart:http/TCP" }], delete: [] });
     store.remove("Service", "shop", "till");
@@ -45,8 +53,7 @@ describe("R-57 only what changed is told", () => {
   });
 
   it("a port that is renamed goes and comes", () => {
-    const { store, pull } = createStoreView(CART);
-    pull();
+    const { store, pull } = pulled(CART);
     upsertRaw(store, rawService("cart", { ports: [{ name: "web", port: 80 }] }));
     expect(pull()).toMatchObject({ set: [{ key: "shop/cart:web/TCP" }], delete: ["shop/cart:http/TCP"] });
   });
@@ -69,8 +76,7 @@ describe("R-57 only what changed is told", () => {
     ],
     ["a Service without an address", [rawService("alias", { clusterIP: "None" })]],
   ])("%s is no change", (_name, objects) => {
-    const { store, pull } = createStoreView(CART);
-    pull();
+    const { store, pull } = pulled(CART);
     for (const raw of objects) upsertRaw(store, raw);
     expect(pull()).toBeUndefined();
   });
@@ -81,22 +87,19 @@ describe("the node and its ranges", () => {
     ["the node appears", [rawNode("node1", { zone: "a" })], { zone: "a" }],
     ["R-62 service ranges", [rawServiceCIDR("k", ["10.96.0.0/16", "fd00:96::/112"])], { serviceCIDRs: ["10.96.0.0/16"] }],
   ])("%s: the context is told", (_name, objects, node) => {
-    const { store, pull } = createStoreView(CART);
-    pull();
+    const { store, pull } = pulled(CART);
     for (const raw of objects) upsertRaw(store, raw);
     expect(pull()).toMatchObject({ full: false, node });
   });
 
   it("R-60 leaving or tainted changes no rule", () => {
-    const { store, pull } = createStoreView([rawNode("node1"), ...CART]);
-    pull();
+    const { store, pull } = pulled([rawNode("node1"), ...CART]);
     upsertRaw(store, rawNode("node1", { taints: [{ key: "ToBeDeletedByClusterAutoscaler" }] }));
     expect(pull()).toBeUndefined();
   });
 
   it("asking for everything gives everything, once", () => {
-    const { view, pull } = createStoreView([...CART, ...TILL]);
-    pull();
+    const { view, pull } = pulled([...CART, ...TILL]);
     view.askFull();
     expect(pull()).toMatchObject({ full: true, set: [{}, {}], node: { name: "node1" } });
     expect(pull()).toBeUndefined();
@@ -108,8 +111,7 @@ describe("trigger times", () => {
   const triggeredMs = 1_704_067_210_000;
 
   it("go with the change they caused", () => {
-    const { store, pull } = createStoreView(CART);
-    pull();
+    const { store, pull } = pulled(CART);
     upsertRaw(store, rawSlice("cart", [{ ip: "10.1.1.9" }], { triggered }));
     expect(pull()?.triggersMs).toEqual([triggeredMs]);
     upsertRaw(store, rawSlice("cart", [{ ip: "10.1.1.8" }]));
@@ -117,8 +119,7 @@ describe("trigger times", () => {
   });
 
   it("of a slice that changed nothing are not charged to somebody else's later change", () => {
-    const { store, pull } = createStoreView([...CART, ...TILL]);
-    pull();
+    const { store, pull } = pulled([...CART, ...TILL]);
     upsertRaw(store, rawSlice("cart", [{ ip: "10.1.1.1" }], { triggered }));
     expect(pull()).toBeUndefined();
     upsertRaw(store, rawSlice("till", [{ ip: "10.1.1.9" }]));
@@ -126,8 +127,7 @@ describe("trigger times", () => {
   });
 
   it("nor to a change that is told together with it", () => {
-    const { store, pull } = createStoreView([...CART, ...TILL]);
-    pull();
+    const { store, pull } = pulled([...CART, ...TILL]);
     upsertRaw(store, rawSlice("ghost", [{ ip: "10.1.1.1" }], { triggered }));
     upsertRaw(store, rawSlice("till", [{ ip: "10.1.1.9" }]));
     expect(pull()?.triggersMs).toEqual([]);
@@ -194,8 +194,7 @@ describe("waiting", () => {
   });
 
   it("a closed view hears nothing", () => {
-    const { store, view, pull } = createStoreView(CART);
-    pull();
+    const { store, view, pull } = pulled(CART);
     view.close();
     store.remove("Service", "shop", "cart");
     expect(pull()).toBeUndefined();

@@ -18,20 +18,18 @@ function errorsOf({ log }: SyncBench): readonly string[] {
 
 describe("R-55 a row in force that the host would refuse now", () => {
   it("holds up no other when everything was flushed", async () => {
-    const host = new ToyHost();
-    const bench = await createSyncBench([service(1), service(2), service(3)], { host });
-    host.faults = { refuses: refuses("10.96.0.2") };
-    host.objects.clear();
+    const bench = await createSyncBench([service(1), service(2), service(3)]);
+    bench.host.faults = { refuses: refuses("10.96.0.2") };
+    bench.host.objects.clear();
     bench.loop.audit();
     await bench.clock.advance(0);
     expect([bench.addresses(), bench.loop.lastError]).toEqual([["10.96.0.1", "10.96.0.3"], undefined]);
   });
 
   it("holds up no other that comes when it alone was lost", async () => {
-    const host = new ToyHost();
-    const bench = await createSyncBench([service(1), service(2)], { host });
-    host.faults = { refuses: refuses("10.96.0.2") };
-    host.objects.delete("destination 10.96.0.2:80 80/TCP");
+    const bench = await createSyncBench([service(1), service(2)]);
+    bench.host.faults = { refuses: refuses("10.96.0.2") };
+    bench.host.objects.delete("destination 10.96.0.2:80 80/TCP");
     bench.loop.audit();
     await bench.clock.advance(1_000);
     bench.upsert(service(4));
@@ -40,12 +38,11 @@ describe("R-55 a row in force that the host would refuse now", () => {
   });
 
   it("and in its new form, too, holds up no other while it waits", async () => {
-    const host = new ToyHost();
-    const bench = await createSyncBench([service(1), service(2, { externalIPs: ["192.0.2.1"] })], { host });
-    host.faults = { refuses: refuses("10.96.0.2") };
+    const bench = await createSyncBench([service(1), service(2, { externalIPs: ["192.0.2.1"] })]);
+    bench.host.faults = { refuses: refuses("10.96.0.2") };
     bench.upsert(service(2, { externalIPs: ["192.0.2.2"] }));
     await bench.clock.advance(125_000);
-    host.objects.delete("destination 10.96.0.2:80 80/TCP");
+    bench.host.objects.delete("destination 10.96.0.2:80 80/TCP");
     bench.loop.audit();
     await bench.clock.advance(0);
     bench.upsert(service(3));
@@ -56,35 +53,32 @@ describe("R-55 a row in force that the host would refuse now", () => {
 
 describe("R-55 a row that is held as it was", () => {
   it("keeps no address that has passed to another", async () => {
-    const host = new ToyHost();
-    const bench = await createSyncBench([service(1, { externalIPs: ["192.0.2.1"] }), service(2)], { host });
-    host.faults = { refuses: refuses("192.0.2.66") };
+    const bench = await createSyncBench([service(1, { externalIPs: ["192.0.2.1"] }), service(2)]);
+    bench.host.faults = { refuses: refuses("192.0.2.66") };
     bench.upsert(service(1, { externalIPs: ["192.0.2.66"] }));
     bench.upsert(service(2, { externalIPs: ["192.0.2.1"] }));
     await bench.clock.advance(0);
-    expect(ownerOf(host, "192.0.2.1")).toMatchObject({ row: "shop/s2:http/TCP" });
+    expect(ownerOf(bench.host, "192.0.2.1")).toMatchObject({ row: "shop/s2:http/TCP" });
     expect(errorsOf(bench)).toEqual([REFUSED]);
   });
 
   it("keeps no cluster IP that a Service gets later", async () => {
-    const host = new ToyHost();
-    const bench = await createSyncBench([service(1, { externalIPs: ["10.97.0.20"] }), service(2)], { host });
-    host.faults = { refuses: refuses("192.0.2.66") };
+    const bench = await createSyncBench([service(1, { externalIPs: ["10.97.0.20"] }), service(2)]);
+    bench.host.faults = { refuses: refuses("192.0.2.66") };
     bench.upsert(service(1, { externalIPs: ["10.97.0.20", "192.0.2.66"] }));
     await bench.clock.advance(0);
     bench.upsert(service(20, { clusterIP: "10.97.0.20" }));
     await bench.clock.advance(60_000);
-    expect(ownerOf(host, "10.97.0.20")).toMatchObject({ row: "shop/s20:http/TCP" });
+    expect(ownerOf(bench.host, "10.97.0.20")).toMatchObject({ row: "shop/s20:http/TCP" });
   });
 
   it("keeps no old form of what rows share", async () => {
-    const host = new ToyHost();
     const objects = [1, 2, 3].flatMap((n) => [service(n), rawSlice(`s${n}`, [{ ip: `10.1.0.${n}` }])]);
-    const bench = await createSyncBench(objects, { host });
-    host.faults = { refuses: (object) => refuses("10.96.0.2")(object) && refuses('"generation":2')(object) };
+    const bench = await createSyncBench(objects);
+    bench.host.faults = { refuses: (object) => refuses("10.96.0.2")(object) && refuses('"generation":2')(object) };
     bench.loop.setHost({ generation: 2 });
     await bench.clock.advance(0);
-    expect(host.objects.get("pick 1")?.value).toEqual({ size: 1, generation: 2 });
+    expect(bench.host.objects.get("pick 1")?.value).toEqual({ size: 1, generation: 2 });
     expect(errorsOf(bench)).toEqual([REFUSED]);
   });
 
@@ -103,10 +97,9 @@ describe("R-55 a row that is held as it was", () => {
 
 describe("R-55 what is refused for the first time", () => {
   it("waits no longer because something else has been refused for long", async () => {
-    const host = new ToyHost();
     let isBad = true;
     const isRefused = (object: KernelObject): boolean => refuses("10.96.0.2")(object) || (isBad && refuses("10.96.0.3")(object));
-    const bench = await createSyncBench([service(1), service(2)], { host, faults: { isAtomic: false, refuses: isRefused } });
+    const bench = await createSyncBench([service(1), service(2)], { faults: { isAtomic: false, refuses: isRefused } });
     await bench.clock.advance(125_000);
     bench.upsert(service(3));
     await bench.clock.advance(0);

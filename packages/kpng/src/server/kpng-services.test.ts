@@ -2,10 +2,13 @@ import * as globalv1 from "../gen/kpng/globalv1/globalv1.ts";
 import * as localv1 from "../gen/kpng/localv1/localv1.ts";
 import { GLOBAL_WATCH_PATH } from "../link/paths.ts";
 import { rawNode, rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { eventually, linesOf, TestStateServer } from "../test-support/state-server.ts";
 
 let stateServer: TestStateServer;
+beforeEach(async () => {
+  stateServer = await TestStateServer.start();
+});
 
 const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 30));
 
@@ -27,14 +30,12 @@ describe("localv1", () => {
   });
 
   test("gives an empty cluster its Sync too", async () => {
-    stateServer = await TestStateServer.start();
     const watcher = stateServer.open();
     watcher.ask("node1");
     expect(await watcher.changes()).toEqual(["reset", "sync"]);
   });
 
   test("sends one change set for each request, with everything since the last", async () => {
-    stateServer = await TestStateServer.start();
     stateServer.cart();
     const watcher = stateServer.open();
     watcher.ask("node1");
@@ -53,7 +54,6 @@ describe("localv1", () => {
   });
 
   test("answers requests sent ahead one after the other, each with its own change", async () => {
-    stateServer = await TestStateServer.start();
     const watcher = stateServer.open();
     for (let credit = 0; credit < 40; credit++) watcher.ask("node1");
     await watcher.changes();
@@ -67,7 +67,6 @@ describe("localv1", () => {
   });
 
   test("noise is not told", async () => {
-    stateServer = await TestStateServer.start();
     stateServer.cart();
     const watcher = stateServer.open();
     watcher.ask("node1");
@@ -87,7 +86,6 @@ describe("localv1", () => {
   });
 
   test("a Service goes after its endpoints, and both families at once", async () => {
-    stateServer = await TestStateServer.start();
     upsertRaw(stateServer.store, rawService("dual", { clusterIP: "10.96.0.9", clusterIPs: ["10.96.0.9", "fd00:96::9"] }));
     upsertRaw(stateServer.store, rawSlice("dual", [{ ip: "10.1.1.9", node: "node1", pod: "dual-a" }]));
     const six = { name: "dual-6", addressType: "IPv6" };
@@ -107,7 +105,6 @@ describe("localv1", () => {
   });
 
   test("another node's name in the stream gives the difference, without a Reset", async () => {
-    stateServer = await TestStateServer.start();
     stateServer.cart();
     stateServer.service(1);
     const watcher = stateServer.open();
@@ -122,7 +119,6 @@ describe("localv1", () => {
   });
 
   test("who can't say its node is at none, or at the only one there is", async () => {
-    stateServer = await TestStateServer.start();
     stateServer.cart();
     const somewhere = stateServer.open();
     somewhere.ask("");
@@ -137,7 +133,6 @@ describe("localv1", () => {
   });
 
   test("of two Services with one address the older has it, and that is told once, however many nodes ask", async () => {
-    stateServer = await TestStateServer.start();
     upsertRaw(stateServer.store, rawService("old", { clusterIP: "10.96.0.7" }, { created: "2020-01-01T00:00:00Z" }));
     upsertRaw(stateServer.store, rawService("new", { clusterIP: "10.96.0.7" }));
     for (const node of ["node1", "node2"]) {
@@ -149,7 +144,6 @@ describe("localv1", () => {
   });
 
   test("many watchers of one node are one computation, and leave nothing behind", async () => {
-    stateServer = await TestStateServer.start();
     for (let index = 0; index < 50; index++) stateServer.service(index);
     const many = Array.from({ length: 10 }, () => stateServer.open());
     for (const watcher of many) watcher.ask("node1");
@@ -161,7 +155,6 @@ describe("localv1", () => {
   });
 
   test("a peer that does not read is sent no more than its window, and the newest state when it reads", async () => {
-    stateServer = await TestStateServer.start();
     for (let index = 0; index < 5_000; index++) stateServer.service(index);
     const watcher = stateServer.open();
     watcher.pause();
@@ -188,7 +181,6 @@ function byGroup(a: string, b: string): number {
 
 describe("globalv1", () => {
   test("says nodes, Services and endpoints in whatever condition, each once", async () => {
-    stateServer = await TestStateServer.start();
     upsertRaw(stateServer.store, rawNode("node1", { zone: "a" }));
     upsertRaw(stateServer.store, rawService("cart", { clusterIP: "10.96.0.10" }));
     upsertRaw(stateServer.store, rawSlice("cart", [{ ip: "10.1.1.1", node: "node1", pod: "cart-a", ready: false, zones: ["a"] }]));
@@ -222,7 +214,6 @@ describe("globalv1", () => {
   });
 
   test("a change of hints alone is one", async () => {
-    stateServer = await TestStateServer.start();
     stateServer.cart();
     const watcher = stateServer.open(GLOBAL_WATCH_PATH);
     watcher.askGlobal();

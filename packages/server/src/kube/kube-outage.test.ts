@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { ProxyError } from "@turnout/core";
 import { createApiServer, type ApiServer, type ApiServerOptions } from "@turnout/lab";
 import { beforeEach, describe, expect, it } from "vitest";
-import { createKubeSource } from "./kube-source.ts";
+import { createKubeSource, type KubeSourceOptions, type KubeTimings } from "./kube-source.ts";
 import { asked, cidr, KubeRun, node, service, watching } from "../test-support/kube.ts";
 import { eventually, RecordingSink, TestClock, type RecordingLog, untilTestEnds } from "../test-support/world.ts";
 
@@ -28,6 +28,13 @@ beforeEach(async () => {
 async function start(options: ApiServerOptions = {}, objects: readonly unknown[] = []): Promise<void> {
   api = untilTestEnds(await createApiServer(options));
   for (const object of objects) api.apply(object);
+}
+
+/** Follow an API server that has these objects, until all its watches are open. */
+async function follow(objects: readonly unknown[], timings?: Partial<KubeTimings>, rest?: Partial<KubeSourceOptions>): Promise<void> {
+  await start({}, objects);
+  await run.follow(api, timings, rest);
+  await watching(api);
 }
 
 describe("410", () => {
@@ -56,9 +63,7 @@ describe("410", () => {
   }
 
   it("does the same by watch-list", async () => {
-    await start({}, [service("same"), service("vanished")]);
-    await run.follow(api);
-    await watching(api);
+    await follow([service("same"), service("vanished")]);
     sink.drain();
     await api.pause();
     api.delete("Service", "shop", "vanished");
@@ -69,9 +74,7 @@ describe("410", () => {
   });
 
   it("after an outage of many tries leads to a list at once, and nothing is waited for any more", async () => {
-    await start({}, [service("cart")]);
-    await run.follow(api, PATIENT, { clock: new TestClock(5) });
-    await watching(api);
+    await follow([service("cart")], PATIENT, { clock: new TestClock(5) });
     await api.pause();
     await eventually(() => retriesOf("Service").length > 12);
     api.apply(service("till"));
@@ -87,9 +90,7 @@ describe("410", () => {
   });
 
   it("again and again is not answered with a list each time", async () => {
-    await start({}, [service("cart")]);
-    await run.follow(api, PATIENT, { clock: new TestClock(5) });
-    await watching(api);
+    await follow([service("cart")], PATIENT, { clock: new TestClock(5) });
     // The second of them is of the watch-list, in whose place a list comes.
     api.misbehave({ only: { kind: "Service" }, status: 410, times: 5 });
     api.dropWatches("end");
@@ -98,9 +99,7 @@ describe("410", () => {
   });
 
   it("has its like in a revision from the future: the API server was restored from a backup", async () => {
-    await start({}, [service("cart"), service("till"), service("gone")]);
-    await run.follow(api);
-    await watching(api);
+    await follow([service("cart"), service("till"), service("gone")]);
     const { url } = api;
     await api.close();
     sink.drain();
@@ -112,9 +111,7 @@ describe("410", () => {
 
 describe("a bad server", () => {
   it("that is away takes nothing away, and is found again", async () => {
-    await start({}, [service("cart"), node("node-1")]);
-    await run.follow(api);
-    await watching(api);
+    await follow([service("cart"), node("node-1")]);
     sink.drain();
     await api.pause();
     await eventually(() => log.of("debug").filter((line) => line.includes("still failing")).length > 8);

@@ -1,5 +1,6 @@
 import { createApiServer, type ApiServer, type ApiServerOptions } from "@turnout/lab";
 import { beforeEach, describe, expect, it } from "vitest";
+import type { KubeSourceOptions, KubeTimings } from "./kube-source.ts";
 import { asked, cidr, KubeRun, node, service, slice, watching } from "../test-support/kube.ts";
 import { eventually, ManualClock, TestClock, type RecordingLog, type RecordingSink, untilTestEnds } from "../test-support/world.ts";
 
@@ -16,6 +17,13 @@ beforeEach(async () => {
 async function start(options: ApiServerOptions = {}, objects: readonly unknown[] = []): Promise<void> {
   api = untilTestEnds(await createApiServer(options));
   for (const object of objects) api.apply(object);
+}
+
+/** Follow an API server that has these objects, until all its watches are open. */
+async function follow(objects: readonly unknown[], timings?: Partial<KubeTimings>, rest?: Partial<KubeSourceOptions>): Promise<void> {
+  await start({}, objects);
+  await run.follow(api, timings, rest);
+  await watching(api);
 }
 
 describe("what is delivered", () => {
@@ -51,9 +59,7 @@ describe("what is delivered", () => {
   });
 
   it("follows writes, deletes, and objects that enter or leave the selection", async () => {
-    await start({}, [service("cart")]);
-    await run.follow(api);
-    await watching(api);
+    await follow([service("cart")]);
     sink.drain();
     api.apply(service("till"));
     api.apply(service("cart", { type: "NodePort" }));
@@ -77,9 +83,7 @@ describe("what is delivered", () => {
   });
 
   it("shares a few kept connections: one for each watch", async () => {
-    await start({}, [service("cart")]);
-    await run.follow(api);
-    await watching(api);
+    await follow([service("cart")]);
     expect(api.connectionCount).toBe(4);
   });
 });
@@ -146,9 +150,7 @@ describe("the first list", () => {
 
 describe("a lost watch", () => {
   it("resumes after the last event, without a list, and misses nothing", async () => {
-    await start({}, [service("cart")]);
-    await run.follow(api);
-    await watching(api);
+    await follow([service("cart")]);
     api.apply(service("till"));
     await sink.until(({ objects }) => objects.has("Service shop/till"));
     const { revision } = api;
@@ -162,9 +164,7 @@ describe("a lost watch", () => {
   });
 
   it("resumes from a bookmark when nothing of its kind happened for long", async () => {
-    await start({}, [service("cart")]);
-    await run.follow(api);
-    await watching(api);
+    await follow([service("cart")]);
     for (let round = 0; round < 10; round++) api.apply(service("cart", { sessionAffinity: `${round}` }));
     api.bookmark();
     api.compact();
@@ -202,9 +202,7 @@ describe("a lost watch", () => {
   });
 
   it("is given up when it is silent for too long", async () => {
-    await start({}, [service("cart")]);
-    await run.follow(api, { watchIdleMs: 150 });
-    await watching(api);
+    await follow([service("cart")], { watchIdleMs: 150 });
     api.misbehave({ hang: true });
     await eventually(() => log.of("warn").length > 0);
     api.behave();
@@ -234,9 +232,7 @@ describe("a lost watch", () => {
   });
 
   it("survives an event that is cut in half, and events that come twice", async () => {
-    await start({}, [service("cart")]);
-    await run.follow(api);
-    await watching(api);
+    await follow([service("cart")]);
     api.misbehave({ truncateEvents: true, times: 1 });
     api.misbehave({ duplicateEvents: true });
     sink.drain();

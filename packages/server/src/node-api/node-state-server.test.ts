@@ -1,14 +1,16 @@
 import { encodeRow, PACKED_ROWS, type Delivery } from "@turnout/client/protocol";
 import { rawNode, rawService, rawSlice, upsertRaw } from "@turnout/core/testing";
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { TestStateServer, type RawWatcher } from "../test-support/state-server.ts";
 import { eventually } from "../test-support/world.ts";
 
 let stateServer: TestStateServer;
+beforeEach(async () => {
+  stateServer = await TestStateServer.start();
+});
 
 describe("a node-state server's first answer", () => {
   test("is the whole state, with the node, in each family", async () => {
-    stateServer = await TestStateServer.start();
     upsertRaw(stateServer.store, rawNode("node1", { zone: "a", addresses: ["172.18.0.1", "fd00::1"] }));
     stateServer.service(1, "node1");
     const watcher = await stateServer.watch();
@@ -23,7 +25,6 @@ describe("a node-state server's first answer", () => {
   });
 
   test("comes for an empty cluster too, and to a node nobody has heard of", async () => {
-    stateServer = await TestStateServer.start();
     const { changes, eligibility } = await (await stateServer.watch({ nodeName: "elsewhere" })).next();
     expect(changes).toMatchObject({ full: true, set: [], delete: [], node: { name: "elsewhere", addresses: [] } });
     expect(eligibility).toEqual({ isEligible: false, reason: "this node's Node object is unknown" });
@@ -45,7 +46,6 @@ describe("a node-state server's first answer", () => {
 
 describe("what changes after that", () => {
   test("costs what changed: rows set and rows deleted", async () => {
-    stateServer = await TestStateServer.start();
     for (let index = 0; index < 20; index++) stateServer.service(index);
     const watcher = await stateServer.watch();
     expect((await watcher.next()).changes.set).toHaveLength(20);
@@ -58,7 +58,6 @@ describe("what changes after that", () => {
   });
 
   test("a node that is drained is told without a row", async () => {
-    stateServer = await TestStateServer.start();
     upsertRaw(stateServer.store, rawNode("node1"));
     const watcher = await stateServer.watch();
     await watcher.next();
@@ -72,7 +71,6 @@ describe("what changes after that", () => {
 
 describe("a watcher that comes back", () => {
   test("gets what changed meanwhile, and at once", async () => {
-    stateServer = await TestStateServer.start();
     for (let index = 0; index < 20; index++) stateServer.service(index);
     const before = await stateServer.watch();
     const { changes: held } = await before.next();
@@ -87,7 +85,6 @@ describe("a watcher that comes back", () => {
   });
 
   test("to nothing new is not answered; asking without a cursor is answered in full", async () => {
-    stateServer = await TestStateServer.start();
     stateServer.service(1);
     const watcher = await stateServer.watch();
     const { changes } = await watcher.next();
@@ -104,7 +101,6 @@ describe("a watcher that comes back", () => {
     ["another instance", "someone-else", 1],
     ["a revision of the future", undefined, 99],
   ])("with %s gets everything", async (_name, instance, revision) => {
-    stateServer = await TestStateServer.start();
     stateServer.service(1);
     const watcher = await stateServer.watch();
     const { changes } = await watcher.next();
@@ -113,7 +109,6 @@ describe("a watcher that comes back", () => {
   });
 
   test("later than views are kept gets everything, under another instance", async () => {
-    stateServer = await TestStateServer.start();
     stateServer.service(1);
     const before = await stateServer.watch();
     const { changes: held } = await before.next();
@@ -148,7 +143,6 @@ describe("who reads packed rows", () => {
   const keysOf = ({ changes }: Delivery): readonly string[] => changes.set.map(({ key }) => key).toSorted();
 
   test("gets the state that others get row by row, with its own rows in it, for a part of the work", async () => {
-    stateServer = await TestStateServer.start();
     for (let index = 0; index < 100; index++) stateServer.service(index, index === 7 ? "node1" : "node9");
     const [plain, one, two] = await Promise.all([
       stateServer.watch(),
@@ -172,7 +166,6 @@ describe("who reads packed rows", () => {
   });
 
   test("gets rows as they are where nobody else wants them", async () => {
-    stateServer = await TestStateServer.start();
     stateServer.service(1);
     const watcher = await stateServer.watch({ capabilities: [PACKED_ROWS] });
     expect((await watcher.next()).changes.set).toHaveLength(1);
@@ -182,7 +175,6 @@ describe("who reads packed rows", () => {
 
 describe("many watchers", () => {
   test("of one node share one view and its bytes", async () => {
-    stateServer = await TestStateServer.start();
     for (let index = 0; index < 30; index++) stateServer.service(index, "node1");
     const watchers = await Promise.all(Array.from({ length: 10 }, () => stateServer.watch()));
     await eventually(() => stateServer.server?.stats.streams === 10);
@@ -196,7 +188,6 @@ describe("many watchers", () => {
   });
 
   test("that come at once get their own node's state each, in parts whose memory they share", async () => {
-    stateServer = await TestStateServer.start();
     const [services, nodes] = [1_500, 20];
     for (let index = 0; index < services; index++) stateServer.service(index, `node${index % nodes}`);
     const watchers = await Promise.all(Array.from({ length: nodes }, (_, index) => stateServer.watch({ nodeName: `node${index}` })));
@@ -209,7 +200,6 @@ describe("many watchers", () => {
   });
 
   test("of different nodes share the bytes of rows without an endpoint on either", async () => {
-    stateServer = await TestStateServer.start();
     for (let index = 0; index < 30; index++) stateServer.service(index, index === 0 ? "node1" : "node9");
     const one = await stateServer.watch({ nodeName: "node1" });
     const two = await stateServer.watch({ nodeName: "node2" });
@@ -221,7 +211,6 @@ describe("many watchers", () => {
   });
 
   test("with other addresses of their own have other views, computed with those", async () => {
-    stateServer = await TestStateServer.start();
     upsertRaw(stateServer.store, rawNode("node1", { addresses: ["172.18.0.1"] }));
     const addresses: (readonly string[] | undefined)[] = [];
     for (const bindAddress of ["", "192.0.2.7", "192.0.2.8"]) {
@@ -232,7 +221,6 @@ describe("many watchers", () => {
   });
 
   test("with other settings have other views, computed with those", async () => {
-    stateServer = await TestStateServer.start();
     upsertRaw(stateServer.store, rawService("web", { type: "NodePort", ports: [{ name: "http", port: 80, nodePort: 30080 }] }));
     upsertRaw(stateServer.store, rawSlice("web", [{ ip: "10.1.0.1" }]));
     const settings = {
