@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { KernelObject } from "../contract/backend.ts";
+import { abilitiesOf, ALL_CAPABILITIES } from "../contract/capabilities.ts";
 import { ProxyError } from "../model/errors.ts";
 import { rawSlice } from "../testing/objects.ts";
 import { createSyncBench, service, services } from "../test-support/sync-bench.ts";
@@ -318,24 +319,7 @@ describe("once", () => {
 describe("R-56 capabilities in the loop", () => {
   it("rows are reduced before they are rendered, each reported", async () => {
     const cannot = "not here";
-    const capabilities = {
-      IPv4: true,
-      IPv6: true,
-      TCP: true,
-      UDP: true,
-      SCTP: cannot,
-      sessionAffinity: cannot,
-      sourceRanges: true,
-      clientAddress: true,
-      hairpin: true,
-      hostOrigin: true,
-      drop: true,
-      refuse: true,
-      origins: true,
-      endpointPorts: true,
-      hostEndpoints: true,
-      forgetsFlows: true,
-    } as const;
+    const { capabilities } = abilitiesOf({ capabilities: { ...ALL_CAPABILITIES, SCTP: cannot, sessionAffinity: cannot } });
     const ports = [
       { name: "a", port: 1, protocol: "SCTP" },
       { name: "b", port: 2 },
