@@ -1,7 +1,7 @@
 import type { IPFamily } from "../model/api-objects.ts";
 import type { NodeSettings } from "../model/rows.ts";
-import { rawNode } from "./objects.ts";
-import type { RawObject } from "./objects.ts";
+import { rawNode, rawService, rawSlice } from "./objects.ts";
+import type { EndpointShort, RawObject } from "./objects.ts";
 import { stateOfObjects } from "./view.ts";
 import type { WantedState } from "./view.ts";
 
@@ -39,28 +39,17 @@ export function fixtureObjects(
 ): readonly RawObject[] {
   const clusterIP = `10.96.${number >> 8}.${number & 255}`;
   const { nodePort, ...rest } = spec;
-  const service: RawObject = {
-    kind: "Service",
-    metadata: { namespace: "shop", name },
-    spec: {
-      clusterIP,
-      clusterIPs: [clusterIP, `fd00:96::${number}`],
-      ipFamilies: ["IPv4", "IPv6"],
-      ports: [{ name: "main", port: 80, protocol, ...(nodePort === undefined ? {} : { nodePort }) }],
-      ...rest,
-    },
-    status: { loadBalancer: { ingress: loadBalancerIPs.map((ip) => ({ ip })) } },
-  };
+  const ports = [{ name: "main", port: 80, protocol, ...(nodePort === undefined ? {} : { nodePort }) }];
+  const both = { clusterIP, clusterIPs: [clusterIP, `fd00:96::${number}`], ipFamilies: ["IPv4", "IPv6"], ports };
+  const service = rawService(name, { ...both, ...rest }, { ingress: loadBalancerIPs.map((ip) => ({ ip })) });
   const slice = (family: IPFamily): RawObject => {
-    const endpoints = (count: number, first: number, nodeName: string): readonly RawObject[] =>
-      Array.from({ length: count }, (_, index) => ({ addresses: [endpointAddress(family, number * 10 + first + index)], nodeName }));
-    return {
-      kind: "EndpointSlice",
-      metadata: { namespace: "shop", name: `${name}-${family.toLowerCase()}`, labels: { "kubernetes.io/service-name": name } },
+    const endpoints = (count: number, first: number, node: string): readonly EndpointShort[] =>
+      Array.from({ length: count }, (_, index) => ({ ip: endpointAddress(family, number * 10 + first + index), node }));
+    return rawSlice(name, [...endpoints(local, 0, "node1"), ...endpoints(remote, 5, "node2")], {
+      name: `${name}-${family.toLowerCase()}`,
       addressType: family,
       ports: [{ name: "main", port: 8080, protocol }],
-      endpoints: [...endpoints(local, 0, "node1"), ...endpoints(remote, 5, "node2")],
-    };
+    });
   };
   return [service, slice("IPv4"), slice("IPv6")];
 }
