@@ -4,7 +4,8 @@ import type { IPSet, PortMapping, Service } from "../gen/kpng/localv1/localv1.ts
 /** An API object, as core's Store takes it in. */
 export type RawObject = Readonly<Record<string, unknown>>;
 
-const PROTOCOLS: Readonly<Record<number, string>> = { 1: "TCP", 2: "UDP", 3: "SCTP" };
+/** Protocols by their numbers on the wire. */
+export const PROTOCOLS: Readonly<Record<number, string>> = { 1: "TCP", 2: "UDP", 3: "SCTP" };
 
 /** List the addresses of a set, IPv4 first. */
 export function addressesOf(set: IPSet | undefined): readonly string[] {

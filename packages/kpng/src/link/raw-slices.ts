@@ -1,6 +1,6 @@
 import { familyOf, FAMILIES } from "@turnout/core";
 import type { Endpoint, PortMapping, Service } from "../gen/kpng/localv1/localv1.ts";
-import { addressesOf, type RawObject } from "./raw-service.ts";
+import { addressesOf, PROTOCOLS, type RawObject } from "./raw-service.ts";
 
 /** An endpoint of a Service, whichever protocol told it. */
 export interface KpngEndpoint {
@@ -17,8 +17,6 @@ interface RawSlicePort {
   readonly protocol: string;
   readonly port: number;
 }
-
-const PROTOCOLS: Readonly<Record<number, string>> = { 1: "TCP", 2: "UDP", 3: "SCTP" };
 
 /**
  * Find the number an endpoint listens on for a port, as kpng's own clients do; undefined when it doesn't.

@@ -13,66 +13,60 @@ export class LoggedProblems {
   }
 }
 
+/** What an outage log works with. */
+interface OutageLogParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly remindMs: number;
+  readonly said: LoggedProblems;
+  /** Hears of each failure, and with "" when it works: first or again. */
+  readonly onHealth?: ((subject: string, problem: string) => void) | undefined;
+}
+
 /**
  * Logs a series of failures without spam: one warning at the start, one each `remindMs`, one line at the end.
  *
  * Edges: what another feed has just said of the same trouble is not said again.
  */
 export class OutageLog {
-  readonly #clock: Clock;
-  readonly #log: Log;
   readonly #subject: string;
-  readonly #remindMs: number;
-  readonly #said: LoggedProblems;
-  readonly #onHealth: (subject: string, problem: string) => void;
+  readonly #parts: OutageLogParts;
   #warnedMs: number | undefined;
   #isReported = false;
   #sinceMs = 0;
   #failures = 0;
 
   /** `subject` begins each line, e.g. `Services`. */
-  constructor(
-    subject: string,
-    parts: {
-      readonly clock: Clock;
-      readonly log: Log;
-      readonly remindMs: number;
-      readonly said: LoggedProblems;
-      /** Hears of each failure, and with "" when it works: first or again. */
-      readonly onHealth?: ((subject: string, problem: string) => void) | undefined;
-    },
-  ) {
+  constructor(subject: string, parts: OutageLogParts) {
     this.#subject = subject;
-    this.#clock = parts.clock;
-    this.#log = parts.log;
-    this.#remindMs = parts.remindMs;
-    this.#said = parts.said;
-    this.#onHealth = parts.onHealth ?? ((): void => undefined);
+    this.#parts = parts;
   }
 
   /** A try failed; the next one is in `waitMs`. */
   failed(error: ProxyError, waitMs: number): void {
-    const nowMs = this.#clock.nowMs();
-    this.#onHealth(this.#subject, error.message);
+    const { clock, log, remindMs, said, onHealth } = this.#parts;
+    const nowMs = clock.nowMs();
+    onHealth?.(this.#subject, error.message);
     if (this.#failures === 0) this.#sinceMs = nowMs;
     this.#failures++;
     const fields = { error: error.message, failures: this.#failures, retryInMs: waitMs };
     // The pause also spans outages, so that a flapping server gives one pair of lines each remindMs.
-    const isRecent = this.#warnedMs !== undefined && nowMs - this.#warnedMs < this.#remindMs;
-    if (isRecent || !this.#said.isNews(error.message, nowMs, this.#remindMs)) {
-      return this.#log.debug(`${this.#subject}: still failing`, fields);
+    const isRecent = this.#warnedMs !== undefined && nowMs - this.#warnedMs < remindMs;
+    if (isRecent || !said.isNews(error.message, nowMs, remindMs)) {
+      return log.debug(`${this.#subject}: still failing`, fields);
     }
     this.#warnedMs = nowMs;
     this.#isReported = true;
-    this.#log.warn(`${this.#subject}: the feed failed; what is known stays in force`, fields);
+    log.warn(`${this.#subject}: the feed failed; what is known stays in force`, fields);
   }
 
   /** It works. */
   recovered(): void {
-    this.#onHealth(this.#subject, "");
+    const { clock, log, onHealth } = this.#parts;
+    onHealth?.(this.#subject, "");
     if (this.#failures === 0) return;
-    const fields = { failures: this.#failures, afterMs: Math.round(this.#clock.nowMs() - this.#sinceMs) };
-    if (this.#isReported) this.#log.info(`${this.#subject}: the feed works again`, fields);
+    const fields = { failures: this.#failures, afterMs: Math.round(clock.nowMs() - this.#sinceMs) };
+    if (this.#isReported) log.info(`${this.#subject}: the feed works again`, fields);
     this.#failures = 0;
     this.#isReported = false;
   }
