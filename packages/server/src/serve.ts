@@ -5,7 +5,7 @@
  */
 export { createRelayProvider, createStoreProvider } from "./node-api/node-state-provider.ts";
 export type { NodeStateProvider, NodeStates, RelayOptions, StoreProviderOptions } from "./node-api/node-state-provider.ts";
-export type { NodeStateRequest } from "./node-api/node-state-request.ts";
+export type { NodeStateRequest } from "./node-api/state-view.ts";
 export { serveNodeState } from "./node-api/node-state-server.ts";
 export type { NodeStateServer, NodeStateServerOptions, ServerStats } from "./node-api/node-state-server.ts";
 export { SERVER_LIMITS } from "./node-api/server-limits.ts";

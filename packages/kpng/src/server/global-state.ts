@@ -1,7 +1,6 @@
 import type { Issue, Store } from "@turnout/core";
 import { globalItems, nodeItem } from "./global-items.ts";
-import type { ItemState } from "./item-state.ts";
-import type { Item } from "./kpng-item.ts";
+import type { Item, ItemState } from "./kpng-item.ts";
 import { RowBook } from "./row-book.ts";
 
 /** What is said of the whole cluster. */

@@ -1,6 +1,5 @@
 import { RevisionLog, Waiters, type Store } from "@turnout/core";
-import type { ItemState } from "./item-state.ts";
-import type { Item, ItemChange } from "./kpng-item.ts";
+import type { Item, ItemChange, ItemState } from "./kpng-item.ts";
 
 /**
  * Everything that is said of one node, or of the cluster, to however many watchers.

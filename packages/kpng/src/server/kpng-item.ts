@@ -19,6 +19,13 @@ export interface ItemChange {
   readonly after: Item | undefined;
 }
 
+/** Works out items from a store, again only for what changed. */
+export interface ItemState {
+  /** Compute what changed since the last call: by owner (a Service or Node), all the items it has now. The store is synced. */
+  refresh(): ReadonlyMap<string, readonly Item[]>;
+  close(): void;
+}
+
 /**
  * Operations go in this order, so that no client sees an endpoint before its service or after it, and an address that moves
  * to another endpoint is never in two.

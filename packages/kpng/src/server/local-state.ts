@@ -1,6 +1,5 @@
 import type { Issue, Store } from "@turnout/core";
-import type { ItemState } from "./item-state.ts";
-import type { Item } from "./kpng-item.ts";
+import type { Item, ItemState } from "./kpng-item.ts";
 import { localItems } from "./local-items.ts";
 import { RowBook } from "./row-book.ts";
 

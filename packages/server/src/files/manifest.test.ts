@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
-import { readDocument, splitDocuments } from "./manifest.ts";
+import { readDocument, splitDocuments, withApiDefaults } from "./manifest.ts";
 
 const service = { apiVersion: "v1", kind: "Service", metadata: { name: "cart", namespace: "shop" }, spec: { clusterIP: "10.0.0.1" } };
 const slice = { apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice", metadata: { name: "cart-1", namespace: "shop" } };
@@ -132,4 +132,29 @@ it("keeps no file's text alive: what is read of a YAML file is small, and stays 
   expect(new Set(read.map(({ objects }) => objects[0]?.key)).size).toBe(20);
   // All twenty texts are 80 MB; regular expressions remember the last one or two they saw.
   expect(growth).toBeLessThan(20_000_000);
+});
+
+const sliceWith = (ports: unknown): { metadata: { name: string }; ports: unknown } => ({ metadata: { name: "s" }, ports });
+
+describe("withApiDefaults", () => {
+  it.each<[string, unknown, unknown]>([
+    [
+      "an unnamed slice port is the port named nothing",
+      [{ port: 80 }, { name: null, port: 81 }],
+      [
+        { port: 80, name: "" },
+        { name: "", port: 81 },
+      ],
+    ],
+    ["a named one keeps its name", [{ name: "http", port: 80 }], [{ name: "http", port: 80 }]],
+    ["no ports stay no ports", null, null],
+    ["nonsense is left to the core", ["x", 3], ["x", 3]],
+  ])("%s", (_name, given, expected) => {
+    expect(withApiDefaults("EndpointSlice", sliceWith(given))).toEqual(sliceWith(expected));
+  });
+
+  it("leaves other kinds alone", () => {
+    const other = sliceWith([{ port: 80 }]);
+    expect(withApiDefaults("Service", other)).toBe(other);
+  });
 });

@@ -2,9 +2,8 @@ import { eligibilityOf, isNodeKnown, type Eligibility } from "@turnout/client";
 import { NodeLink, PackedReader, type TlsFiles } from "@turnout/client/protocol";
 import { ProxyError, type Clock, type ErrorCode, type Feed, type IPFamily, type Issue, type Log, type Store } from "@turnout/core";
 import { CommonRows } from "./common-rows.ts";
-import type { NodeStateRequest } from "./node-state-request.ts";
 import { SharedView } from "./shared-view.ts";
-import type { StateView } from "./state-view.ts";
+import type { NodeStateRequest, StateView } from "./state-view.ts";
 import { StoreTables } from "./store-tables.ts";
 import { StoreView } from "./store-view.ts";
 

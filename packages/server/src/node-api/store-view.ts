@@ -1,8 +1,7 @@
 import type { Delivery, Eligibility } from "@turnout/client/protocol";
 import { isEqual, ProxyError, type IPFamily, type NodeChanges, type TableView } from "@turnout/core";
-import type { Cursor, StateView } from "./state-view.ts";
+import type { Cursor, NodeStateRequest, StateView } from "./state-view.ts";
 import type { AwaitedTable, StoreTables } from "./store-tables.ts";
-import type { NodeStateRequest } from "./node-state-request.ts";
 
 /** What a view of a store is made of. */
 export interface StoreViewOptions {

@@ -1,7 +1,6 @@
 import { ProxyError, type Clock, type IPFamily } from "@turnout/core";
 import type { NodeStateProvider, NodeStates } from "./node-state-provider.ts";
-import type { NodeStateRequest } from "./node-state-request.ts";
-import type { Cursor, StateView } from "./state-view.ts";
+import type { Cursor, NodeStateRequest, StateView } from "./state-view.ts";
 
 /** What a registry is made of. */
 export interface ViewRegistryOptions {

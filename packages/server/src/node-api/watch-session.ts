@@ -4,10 +4,9 @@ import { canonicalIP, isDNSName, ProxyError, Waiters, type IPFamily, type Log } 
 import { status } from "@grpc/grpc-js";
 import type { PeerRights } from "../grpc/peer-rights.ts";
 import { endWith, refuse, type WatchCall } from "../grpc/refuse.ts";
-import type { NodeStateRequest } from "./node-state-request.ts";
 import type { PartBuffers } from "./part-buffers.ts";
 import type { RowBytes } from "./row-bytes.ts";
-import type { Cursor } from "./state-view.ts";
+import type { Cursor, NodeStateRequest } from "./state-view.ts";
 import type { StreamSlot } from "../grpc/stream-gate.ts";
 import type { Traffic } from "../grpc/traffic.ts";
 import type { Semaphore } from "../grpc/semaphore.ts";

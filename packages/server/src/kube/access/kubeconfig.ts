@@ -3,7 +3,6 @@ import { ProxyError } from "@turnout/core";
 import { parse } from "yaml";
 import { isRecord } from "../../source/raw-object.ts";
 import { isUsableProxy } from "./proxy-rules.ts";
-import { serverAddress } from "./server-address.ts";
 
 /** A cluster of a kubeconfig. */
 export interface ClusterEntry {
@@ -174,4 +173,19 @@ function filePath(directory: string, value: unknown): string | undefined {
 
 function broken(path: string, what: string, hint: string): ProxyError {
   return new ProxyError("invalid_object", `the kubeconfig ${what}`, { object: path, hint });
+}
+
+/**
+ * Read an API server's address as client-go does: a URL, or `HOST`, `HOST:PORT` without a scheme.
+ *
+ * Edges: without a scheme there is no path; `isTlsDefault` chooses https then. An IPv6 address needs brackets. Undefined: not an address.
+ * @source client-go v0.37.2 rest/url_utils.go DefaultServerURL
+ */
+export function serverAddress(address: string, isTlsDefault: boolean): URL | undefined {
+  const hasScheme = /^[a-z][a-z0-9+.-]*:\/\//i.test(address);
+  const whole = hasScheme ? address : `${isTlsDefault ? "https" : "http"}://${address}`;
+  if (!URL.canParse(whole)) return undefined;
+  const url = new URL(whole);
+  if (!/^https?:$/.test(url.protocol) || (!hasScheme && url.pathname !== "/")) return undefined;
+  return url;
 }
