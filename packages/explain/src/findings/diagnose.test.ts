@@ -1,4 +1,7 @@
 import { describe, expect, it, test } from "vitest";
+import { readIptablesTable } from "@turnout/host/iptables";
+import { readNftTable } from "@turnout/host/nft";
+import type { ExternalTable } from "@turnout/host/rules";
 import { diagnose } from "./diagnose.ts";
 import { NO_PROXY } from "./finding.ts";
 import { findProcesses } from "../readings/processes.ts";
@@ -15,7 +18,7 @@ const HOST: HostSurvey = {
   routes: undefined,
   addresses: [],
   tables: [],
-  chains: [],
+  external: [],
   ownHooks: [],
   iptables: [],
   iptablesTools: [],
@@ -32,14 +35,19 @@ const writer = (name: string, isRunning: boolean, ...traces: readonly string[]):
   pids: [],
   stopped: [],
 });
-const filter = (...rules: readonly string[]): HostSurvey["iptables"][number] => ({
-  variant: "legacy",
-  family: "IPv4",
-  table: "filter",
-  chainCount: 1,
-  names: ["FORWARD"],
-  chains: [{ name: "FORWARD", policy: "ACCEPT", rules, isCut: false }],
-});
+/** A table of iptables with the rules of one chain. */
+const tableOf = (tool: "iptables-legacy" | "ip6tables-legacy", chain: string, policy: string, rules: readonly string[]): ExternalTable =>
+  readIptablesTable(tool, "filter", [`:${chain} ${policy}`, ...rules.map((rule) => `-A ${chain} ${rule}`)].join("\n"));
+const filter = (...rules: readonly string[]): ExternalTable => tableOf("iptables-legacy", "FORWARD", "ACCEPT", rules);
+/** A table of nft with one base chain. */
+const gate = (hook: string, policy: string, ...rules: readonly (readonly object[])[]): ExternalTable =>
+  readNftTable("inet", "mine", {
+    nftables: [
+      { chain: { name: "gate", type: "filter", hook, prio: 0, policy } },
+      ...rules.map((expr, index) => ({ rule: { chain: "gate", handle: index + 1, expr } })),
+    ],
+  });
+const oif = (name: string): object => ({ match: { op: "==", left: { meta: { key: "oifname" } }, right: name } });
 const bridge = { index: 2, name: "cni0", kind: "bridge", master: undefined, isLoopback: false, isUp: true, hasCarrier: true };
 
 describe("what is said of a host", () => {
@@ -77,45 +85,48 @@ describe("what is said of a host", () => {
     ],
     ["one proxy twice", { writers: [writer("Turnout", true, "process node (pid 7)", "process node (pid 8)")] }, ["fault turnout-twice"]],
     ["a stopped proxy", { writers: [{ ...writer("Turnout", true, "process node (pid 7)"), stopped: [7] }] }, ["fault proxy-stopped"]],
-    ["a rule that drops some packets", { iptables: [filter("-s 198.18.0.0/15 -j DROP")] }, ["note drops-some"]],
-    ["a rule about no new connection", { iptables: [filter("-m conntrack --ctstate INVALID -j DROP")] }, []],
+    ["a rule that drops some packets", { external: [filter("-s 198.18.0.0/15 -j DROP")] }, ["note drops-some"]],
+    ["a rule about no new connection", { external: [filter("-m conntrack --ctstate INVALID -j DROP")] }, []],
     ["IPVS of nobody", { virtualServers: 3 }, ["risk ipvs-in-use"]],
     ["the most serious first", { virtualServers: 3, parameters: { forwardsIPv4: 0 } }, ["fault ipv4-forwarding-off", "risk ipvs-in-use"]],
-    ["all that comes by an uplink is rejected", { uplinks: ["up0"], iptables: [filter("-i up0 -j REJECT")] }, ["fault drops-device"]],
+    ["all that comes by an uplink is rejected", { uplinks: ["up0"], external: [filter("-i up0 -j REJECT")] }, ["fault drops-device"]],
     [
       "all that leaves by an uplink",
-      { uplinks: ["up0"], iptables: [filter("-o up+ -m comment --comment no -j DROP")] },
+      { uplinks: ["up0"], external: [filter("-o up+ -m comment --comment no -j DROP")] },
       ["fault drops-device"],
     ],
     [
       "a bridge of pods",
-      { devices: [bridge], parameters: { bridgeCallsIPv4: 1 }, iptables: [filter("-i cni0 -j DROP")] },
+      { devices: [bridge], parameters: { bridgeCallsIPv4: 1 }, external: [filter("-i cni0 -j DROP")] },
       ["fault drops-device"],
     ],
     [
       "Docker's bridge is kept apart",
-      { devices: [{ ...bridge, name: "docker0" }], iptables: [filter("-i docker0 -j DROP")] },
+      { devices: [{ ...bridge, name: "docker0" }], external: [filter("-i docker0 -j DROP")] },
       ["note drops-some"],
     ],
     [
       "an uplink that some packets pass",
-      { uplinks: ["up0"], iptables: [filter("-s 10.0.0.0/8 -j ACCEPT", "-i up0 -j DROP")] },
+      { uplinks: ["up0"], external: [filter("-s 10.0.0.0/8 -j ACCEPT", "-i up0 -j DROP")] },
       ["note drops-some"],
     ],
     [
       "an uplink that Services' packets pass",
-      { uplinks: ["up0"], iptables: [filter("-m conntrack --ctstate DNAT -j ACCEPT", "-i up0 -j DROP")] },
+      { uplinks: ["up0"], external: [filter("-m conntrack --ctstate DNAT -j ACCEPT", "-i up0 -j DROP")] },
       ["note drops-some"],
     ],
     [
       "nothing but Services' packets are forwarded",
-      { iptables: [filter("-m conntrack --ctstate DNAT -j ACCEPT", "-j DROP")] },
+      { external: [filter("-m conntrack --ctstate DNAT -j ACCEPT", "-j DROP")] },
       ["note drops-some"],
     ],
-    ["another device", { uplinks: ["up0"], iptables: [filter("-i up1 -j DROP")] }, ["note drops-some"]],
+    ["another device", { uplinks: ["up0"], external: [filter("-i up1 -j DROP")] }, ["note drops-some"]],
     [
       "IPv6 is dropped where there is none",
-      { addresses: [{ ip: "10.0.0.1", prefixLength: 24, link: "up0" }], iptables: [{ ...filter("-j DROP"), family: "IPv6" }] },
+      {
+        addresses: [{ ip: "10.0.0.1", prefixLength: 24, link: "up0" }],
+        external: [tableOf("ip6tables-legacy", "FORWARD", "ACCEPT", ["-j DROP"])],
+      },
       [],
     ],
   ])("%s", (_name, found, ids) => {
@@ -137,34 +148,27 @@ test("a rule that drops a whole uplink is named with how it goes", () => {
   const [legacy] = diagnose({
     ...HOST,
     uplinks: ["up0"],
-    iptables: [filter("-p tcp -j ACCEPT -m x", "-i up0 -j REJECT --reject-with icmp-port-unreachable")],
+    external: [filter("-p tcp -j ACCEPT -m x", "-i up0 -j REJECT --reject-with icmp-port-unreachable")],
   });
   expect(legacy?.severity).toBe("note");
   const [found] = diagnose({
     ...HOST,
     uplinks: ["up0"],
-    iptables: [filter("-i lo -j LOG", "-i up0 -j REJECT --reject-with icmp-port-unreachable")],
+    external: [filter("-i lo -j LOG", "-i up0 -j REJECT --reject-with icmp-port-unreachable")],
   });
   expect(found?.what).toContain("come by up0");
   expect(found?.because).toBe(
     "iptables-legacy chain FORWARD of table filter has the rule -A FORWARD -i up0 -j REJECT --reject-with icmp-port-unreachable",
   );
   expect(found?.fix).toMatch(/^iptables-legacy -t filter -D FORWARD -i up0 -j REJECT --reject-with icmp-port-unreachable; or /);
-  const match = { match: { op: "==", left: { meta: { key: "oifname" } }, right: "up0" } };
-  const chains: HostSurvey["chains"] = [
-    {
-      family: "inet",
-      table: "mine",
-      name: "gate",
-      base: { type: "filter", hook: "forward", priority: 0, policy: "accept" },
-      rules: [{ handle: 7, expr: [match, { counter: {} }, { drop: null }] }],
-      isCut: false,
-    },
-  ];
-  const [nft] = diagnose({ ...HOST, uplinks: ["up0"], chains });
+  const [nft] = diagnose({
+    ...HOST,
+    uplinks: ["up0"],
+    external: [gate("forward", "accept", [oif("up0"), { counter: {} }, { drop: null }])],
+  });
   expect([nft?.what, nft?.fix]).toEqual([
     expect.stringContaining("leave by up0"),
-    expect.stringMatching(/^nft delete rule inet mine gate handle 7;/),
+    expect.stringMatching(/^nft delete rule inet mine gate handle 1;/),
   ]);
 });
 
@@ -173,9 +177,7 @@ describe("who writes rules", () => {
     variant: "nft",
     family: "IPv4",
     table: "nat",
-    chainCount: names.length,
     names,
-    chains: [],
   });
   const none = { processes: [], devices: [], tables: [], iptables: [] };
   it.each([
@@ -236,23 +238,20 @@ it("names the devices of pods that are down, with the bridge and what mends it",
 });
 
 describe("where a process answers Services", () => {
-  const filterOf = (chain: string, policy: "ACCEPT" | "DROP", ...rules: readonly string[]): HostSurvey["iptables"][number] => ({
-    ...filter(),
-    names: [chain],
-    chains: [{ name: chain, policy, rules, isCut: false }],
-  });
+  const filterOf = (chain: string, policy: "ACCEPT" | "DROP", ...rules: readonly string[]): ExternalTable =>
+    tableOf("iptables-legacy", chain, policy, rules);
   const reported = (found: Partial<HostSurvey>, answersItself: boolean): readonly string[] =>
     diagnose({ ...HOST, ...found }, { ...NO_PROXY, served: new Set(["IPv4"]), answersItself }).map(
       ({ severity, id }) => `${severity} ${id}`,
     );
 
   it.each<readonly [name: string, found: Partial<HostSurvey>, inKernel: string, byProcess: string]>([
-    ["FORWARD drops", { iptables: [filterOf("FORWARD", "DROP")] }, "fault drops-forward", "risk drops-forward"],
-    ["INPUT drops", { iptables: [filterOf("INPUT", "DROP")] }, "risk drops-input", "fault drops-input"],
-    ["INPUT lets some in", { iptables: [filterOf("INPUT", "DROP", "-p tcp --dport 22 -j ACCEPT")] }, "", "risk drops-input"],
+    ["FORWARD drops", { external: [filterOf("FORWARD", "DROP")] }, "fault drops-forward", "risk drops-forward"],
+    ["INPUT drops", { external: [filterOf("INPUT", "DROP")] }, "risk drops-input", "fault drops-input"],
+    ["INPUT lets some in", { external: [filterOf("INPUT", "DROP", "-p tcp --dport 22 -j ACCEPT")] }, "", "risk drops-input"],
     [
       "what Services translate alone passes INPUT",
-      { iptables: [filterOf("INPUT", "DROP", "-m conntrack --ctstate DNAT -j ACCEPT")] },
+      { external: [filterOf("INPUT", "DROP", "-m conntrack --ctstate DNAT -j ACCEPT")] },
       "",
       "risk drops-input",
     ],
@@ -265,13 +264,13 @@ describe("where a process answers Services", () => {
 
   it("pods' devices that INPUT drops are a fault", () => {
     const devices = ["veth1", "veth2"].map((name) => ({ ...bridge, name, kind: "veth", namespace: 1 }));
-    const iptables = [filterOf("INPUT", "DROP", "-i lo -j ACCEPT", "-i eth0 -j ACCEPT")];
-    expect(reported({ devices, iptables, uplinks: ["eth0"] }, true)).toEqual(["fault drops-device", "risk drops-input"]);
-    expect(reported({ devices, iptables, uplinks: ["eth0"] }, false)).toEqual([]);
+    const external = [filterOf("INPUT", "DROP", "-i lo -j ACCEPT", "-i eth0 -j ACCEPT")];
+    expect(reported({ devices, external, uplinks: ["eth0"] }, true)).toEqual(["fault drops-device", "risk drops-input"]);
+    expect(reported({ devices, external, uplinks: ["eth0"] }, false)).toEqual([]);
   });
 
   it("no rule about translated packets mends it", () => {
-    const [found] = diagnose({ ...HOST, iptables: [filterOf("INPUT", "DROP")] }, { ...NO_PROXY, answersItself: true });
+    const [found] = diagnose({ ...HOST, external: [filterOf("INPUT", "DROP")] }, { ...NO_PROXY, answersItself: true });
     expect(found?.fix).toContain("iptables-legacy -t filter -I INPUT -p tcp --dport 30000:32767 -j ACCEPT");
     expect(found?.fix).not.toContain("DNAT");
   });
@@ -279,18 +278,9 @@ describe("where a process answers Services", () => {
 
 describe("devices that a chain drops", () => {
   const pod = (name: string) => ({ ...bridge, name, kind: "veth", namespace: 1 });
-  const oif = (name: string) => ({ match: { op: "==", left: { meta: { key: "oifname" } }, right: name } });
-  const chain = (hook: string, policy: "accept" | "drop", ...rules: readonly (readonly object[])[]): HostSurvey["chains"][number] => ({
-    family: "inet",
-    table: "mine",
-    name: "gate",
-    base: { type: "filter", hook, priority: 0, policy },
-    rules: rules.map((expr, index) => ({ handle: index + 1, expr })),
-    isCut: false,
-  });
   const accepting = (...names: readonly string[]) => names.map((name) => [oif(name), { accept: null }]);
   const found = (devices: readonly string[], ...accepted: readonly string[]) =>
-    diagnose({ ...HOST, uplinks: ["eth0"], devices: devices.map(pod), chains: [chain("postrouting", "drop", ...accepting(...accepted))] });
+    diagnose({ ...HOST, uplinks: ["eth0"], devices: devices.map(pod), external: [gate("postrouting", "drop", ...accepting(...accepted))] });
 
   it("are those of pods, where postrouting lets only lo and the uplink through", () => {
     expect(found(["veth1", "veth2"], "lo", "eth0")).toMatchObject([

@@ -1,4 +1,5 @@
 import type { Finding } from "./finding.ts";
+import type { ExternalTable } from "@turnout/host/rules";
 import type { HostSurvey } from "../readings/survey.ts";
 import type { Writer } from "../readings/writers.ts";
 
@@ -73,15 +74,18 @@ function stopped({ writers }: HostSurvey): readonly Finding[] {
     }));
 }
 
-function mixed({ iptables }: HostSurvey): readonly Finding[] {
-  const withRules = iptables.filter(({ chains }) => chains.some(({ rules, policy }) => rules.length > 0 || policy === "DROP"));
-  const of = (variant: string): typeof withRules => withRules.filter((table) => table.variant === variant);
-  const [legacy, nft] = [of("legacy"), of("nft")];
+function mixed({ iptables, external }: HostSurvey): readonly Finding[] {
+  const withRules = external.filter(
+    ({ tool, chains }) => tool !== "nft" && [...chains.values()].some(({ rules, hook }) => rules.length > 0 || hook?.policy === "drop"),
+  );
+  const isLegacy = ({ tool }: ExternalTable): boolean => tool.endsWith("-legacy");
+  const [legacy, nft] = [withRules.filter(isLegacy), withRules.filter((table) => !isLegacy(table))];
   if (legacy.length === 0 || nft.length === 0) return [];
-  const hasServices = (tables: typeof withRules): boolean => tables.some(({ names }) => names.includes("KUBE-SERVICES"));
+  const hasServices = (wanted: string): boolean =>
+    iptables.some(({ variant, names }) => variant === wanted && names.includes("KUBE-SERVICES"));
   const named = (tables: typeof withRules): string =>
-    tables.map(({ family, table }) => `${family === "IPv4" ? "ip" : "ip6"} ${table}`).join(", ");
-  const isFault = hasServices(legacy) && hasServices(nft);
+    tables.map(({ tool, place }) => `${tool.startsWith("ip6") ? "ip6" : "ip"} ${place}`).join(", ");
+  const isFault = hasServices("legacy") && hasServices("nft");
   return [
     {
       id: "iptables-mixed",

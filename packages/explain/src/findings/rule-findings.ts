@@ -7,7 +7,6 @@ import { deviceGroups } from "./device-groups.ts";
 import { bySeverity } from "./finding.ts";
 import type { Finding, KnownProxy } from "./finding.ts";
 import { isProxyChain, KUBE_SERVICES } from "../tables/external-tables.ts";
-import { tableOfIptables, tableOfNft } from "../tables/listed-tables.ts";
 import type { HostSurvey } from "../readings/survey.ts";
 
 /** Rules, or devices, that are named, at most. */
@@ -22,7 +21,7 @@ export function ruleFindings(survey: HostSurvey, proxy: KnownProxy): readonly Fi
 /** Rules that drop some packets are what firewalls are for: which, only one packet can tell. */
 function selective(survey: HostSurvey): readonly Finding[] {
   const present = familiesOf(survey);
-  const tables = new Map([...calledByNft(survey), ...calledByIptables(survey)].map(({ table, families }) => [table, families]));
+  const tables = new Map(calledChains(survey).map(({ table, families }) => [table, families]));
   const all = Array.from(tables).flatMap(([table, of]) => {
     const families = present.filter((family) => of.includes(family));
     return [...table.chains.values()].flatMap(({ name, rules }) =>
@@ -103,7 +102,7 @@ const BEFORE_TRANSLATION: ReadonlySet<string> = new Set(["prerouting", "ingress"
 
 function drops(survey: HostSurvey, proxy: KnownProxy): readonly Finding[] {
   const families = familiesOf(survey);
-  const called = [...calledByNft(survey), ...calledByIptables(survey)].filter(({ hook }) => hook in CONCERNED);
+  const called = calledChains(survey).filter(({ hook }) => hook in CONCERNED);
   return called.flatMap((one) => {
     const asked = families.filter((family) => one.families.includes(family));
     const [first] = bySeverity(asked.flatMap((family) => dropsAll(one, mildest(one, asksOf(family, one, proxy)), proxy)));
@@ -196,52 +195,38 @@ function familiesOf({ addresses }: HostSurvey): readonly IPFamily[] {
 
 const FAMILIES_OF: Readonly<Record<string, readonly IPFamily[]>> = { ip: ["IPv4"], ip6: ["IPv6"], inet: FAMILIES, netdev: FAMILIES };
 
-function calledByNft({ chains }: HostSurvey): readonly Called[] {
-  const tables = Map.groupBy(chains, ({ family, table }) => `${family} ${table}`);
-  return Array.from(tables.values()).flatMap((all) => {
-    const [{ family, table: name } = { family: "", table: "" }] = all;
-    const table = tableOfNft(family, name, all);
-    return [...table.chains.values()].flatMap((chain) =>
-      chain.hook?.type !== "filter"
-        ? []
-        : [
-            {
-              table,
-              chain,
-              hook: chain.hook.at,
-              families: FAMILIES_OF[family] ?? [],
-              nameOf: (one: string): string => `chain ${table.place} ${one}`,
-              acceptOf: ({ nft }) => `nft insert rule ${table.place} ${chain.name} ${nft} accept`,
-            },
-          ],
-    );
-  });
+/** Whose packets a table sees. */
+function familiesIn({ tool, place }: ExternalTable): readonly IPFamily[] {
+  return tool === "nft" ? (FAMILIES_OF[place.split(" ", 1)[0] ?? ""] ?? []) : [tool.startsWith("ip6") ? "IPv6" : "IPv4"];
 }
 
-function calledByIptables({ iptables }: HostSurvey): readonly Called[] {
-  return iptables
-    .filter(({ table }) => table !== "nat")
-    .flatMap((listed) => {
-      const table = tableOfIptables(listed);
-      const tool = toolOf(listed);
-      return [...table.chains.values()].flatMap((chain) => {
-        if (chain.hook === undefined) return [];
-        return [
-          {
-            table,
-            chain,
-            hook: chain.hook.at,
-            families: [listed.family],
-            nameOf: (one: string): string => `${tool} chain ${one} of table ${listed.table}`,
-            acceptOf: ({ iptables: match }) => `${tool} -t ${listed.table} -I ${chain.name} ${match} -j ACCEPT`,
-          },
-        ];
-      });
+/** The program that has a table of iptables. */
+function programOf({ tool }: ExternalTable): string {
+  return tool.endsWith("-legacy") ? tool : `${tool}-nft`;
+}
+
+/** Chains that packets come to and that filter: nft's by their type, iptables' in all tables but nat. */
+function calledChains({ external }: HostSurvey): readonly Called[] {
+  return external.flatMap((table) => {
+    const { tool, place, chains } = table;
+    const isNft = tool === "nft";
+    const program = programOf(table);
+    return [...chains.values()].flatMap((chain): readonly Called[] => {
+      const { hook, name } = chain;
+      if (hook === undefined || (isNft ? hook.type !== "filter" : hook.type === "nat")) return [];
+      return [
+        {
+          table,
+          chain,
+          hook: hook.at,
+          families: familiesIn(table),
+          nameOf: (one) => (isNft ? `chain ${place} ${one}` : `${program} chain ${one} of table ${place}`),
+          acceptOf: ({ nft, iptables }) =>
+            isNft ? `nft insert rule ${place} ${name} ${nft} accept` : `${program} -t ${place} -I ${name} ${iptables} -j ACCEPT`,
+        },
+      ];
     });
-}
-
-function toolOf({ family, variant }: HostSurvey["iptables"][number]): string {
-  return `${family === "IPv4" ? "iptables" : "ip6tables"}-${variant}`;
+  });
 }
 
 /**
@@ -251,36 +236,25 @@ function toolOf({ family, variant }: HostSurvey["iptables"][number]): string {
 function ownPriority({ iptables, ownHooks }: HostSurvey, { answersItself }: KnownProxy): number {
   if (answersItself) return Infinity;
   const own = ownHooks.filter(({ type, hook }) => type === "nat" && hook === "prerouting").map(({ priority }) => priority);
-  const isInIptables = iptables.some(({ table, chains }) => table === "nat" && chains.some(({ name }) => name === KUBE_SERVICES));
+  const isInIptables = iptables.some(({ table, names }) => table === "nat" && names.includes(KUBE_SERVICES));
   return own.length > 0 ? Math.min(...own) : isInIptables ? DSTNAT : DSTNAT - 1;
 }
 
 /** Who translates a packet first has it: what comes after never sees it. CVE-2019-9946, docs/security.md. */
 function translatesFirst(survey: HostSurvey, proxy: KnownProxy): readonly Finding[] {
-  const { chains, iptables } = survey;
   const ours = ownPriority(survey, proxy);
-  const found = [
-    ...[...Map.groupBy(chains, ({ family, table }) => `${family} ${table}`).values()].flatMap((all) => {
-      const [{ family, table: name } = { family: "", table: "" }] = all;
-      const table = tableOfNft(family, name, all);
-      return [...table.chains.values()].flatMap((chain) => {
-        const { hook } = chain;
-        if (hook?.type !== "nat" || hook.at !== "prerouting" || hook.priority > ours) return [];
-        const isTranslating = (FAMILIES_OF[family] ?? []).some((one) => translatingRules(table, chain, newPacket(one)).length > 0);
-        return isTranslating ? [`chain ${table.place} ${chain.name} (priority ${hook.priority})`] : [];
-      });
+  const found = survey.external.flatMap((table) =>
+    [...table.chains.values()].flatMap((chain) => {
+      const { hook, name, rules } = chain;
+      if (hook?.type !== "nat" || hook.at !== "prerouting" || hook.priority > ours) return [];
+      const services = rules.findIndex((rule) => nextOf(rule) === KUBE_SERVICES);
+      const before = { ...chain, rules: rules.slice(0, services < 0 ? undefined : services) };
+      const first = familiesIn(table).flatMap((family) => translatingRules(table, before, newPacket(family)));
+      if (first.length === 0) return [];
+      if (table.tool === "nft") return [`chain ${table.place} ${name} (priority ${hook.priority})`];
+      return [`${programOf(table)} nat ${name}: ${[...new Set(first.map((rule) => nextOf(rule) ?? "a rule"))].join(", ")}`];
     }),
-    ...iptables.flatMap((listed) => {
-      if (listed.table !== "nat" || DSTNAT > ours) return [];
-      const table = tableOfIptables(listed);
-      const chain = table.chains.get("PREROUTING");
-      if (chain === undefined) return [];
-      const services = chain.rules.findIndex((rule) => nextOf(rule) === KUBE_SERVICES);
-      const before = { ...chain, rules: chain.rules.slice(0, services < 0 ? undefined : services) };
-      const first = translatingRules(table, before, newPacket(listed.family)).map((rule) => nextOf(rule) ?? "a rule");
-      return first.length === 0 ? [] : [`${toolOf(listed)} nat PREROUTING: ${[...new Set(first)].join(", ")}`];
-    }),
-  ];
+  );
   if (found.length === 0) return [];
   return [
     {

@@ -4,27 +4,21 @@ import { hasCapability, hasNetAdmin, isRootStatus } from "@turnout/host";
 import type { Device, HostAddress, Netlink, NftChain } from "@turnout/host";
 import { findIptables } from "@turnout/host/iptables";
 import type { InstalledIptables } from "@turnout/host/iptables";
+import type { ExternalChain, ExternalTable } from "@turnout/host/rules";
 import { hostSurveyFiles } from "./files.ts";
 import type { SurveyFiles } from "./files.ts";
 import { readHostRoutes } from "./host-routes.ts";
 import type { HostRoute } from "./host-routes.ts";
-import { listLegacyTables, listNftTables } from "../tables/listed-iptables.ts";
-import type { IptablesTable } from "../tables/listed-iptables.ts";
-import { isIptablesTable, listExternalChains } from "../tables/listed-nft.ts";
-import type { ExternalChain } from "../tables/listed-nft.ts";
+import { readAllExternalTables } from "../tables/external-tables.ts";
+import type { Unseen } from "../tables/external-tables.ts";
+import { isIptablesTable, namesInLegacy, namesInNft } from "../tables/iptables-names.ts";
+import type { IptablesTable } from "../tables/iptables-names.ts";
 import { readDeviceParameters, readKernelParameters } from "./parameters.ts";
 import type { DeviceParameters, KernelParameters } from "./parameters.ts";
 import { findProcesses, seesAllProcesses } from "./processes.ts";
 import { readUplinks } from "./uplinks.ts";
 import { isOwnTable, mayWriteRules, writersOf } from "./writers.ts";
 import type { Writer } from "./writers.ts";
-
-/** Something that could not be looked at. */
-export interface Unseen {
-  /** E.g. `rules of nft`. */
-  readonly what: string;
-  readonly because: string;
-}
 
 /** Where a chain of ours is called in. */
 export interface OwnHook {
@@ -53,8 +47,8 @@ export interface HostSurvey {
   readonly addresses: readonly HostAddress[];
   /** Tables of nft that are neither ours nor iptables', `FAMILY NAME`. */
   readonly tables: readonly string[];
-  /** Base chains of those, in the order in which packets meet them, then the chains that they call. */
-  readonly chains: readonly ExternalChain[];
+  /** Rules of other programs, but for service proxies', in nftables and in both variants of iptables. */
+  readonly external: readonly ExternalTable[];
   /** Our own base chains in nft. */
   readonly ownHooks: readonly OwnHook[];
   /** Every table that exists, of both variants; ours are among them, without what belongs to Services. */
@@ -71,7 +65,7 @@ export interface HostSurvey {
 
 /** What a survey works with. */
 export interface SurveyOptions {
-  readonly world: Pick<World, "exec"> & { readonly netlink: Pick<Netlink, "devices" | "addresses" | "nftChains"> };
+  readonly world: Pick<World, "exec"> & { readonly netlink: Pick<Netlink, "devices" | "addresses" | "nftChains" | "nftTables"> };
   /** Default: this machine's. */
   readonly files?: SurveyFiles;
 }
@@ -106,17 +100,17 @@ export async function surveyHost(options: SurveyOptions, signal: AbortSignal): P
   let chains: readonly NftChain[] = [];
   if (!mayLook) unseen.push({ what: "rules of nft and iptables", because: "without root, or CAP_NET_ADMIN, the kernel doesn't show them" });
   else chains = await tried("chains of nft", () => netlink.nftChains(), []);
-  const look = { programs: programs.programs, exec, read: (path: string) => files.read(path), signal };
-  const external = chains.filter((chain) => !isIptablesTable(chain) && !isOwnTable(chain.table));
+  const others = chains.filter((chain) => !isIptablesTable(chain) && !isOwnTable(chain.table));
   const iptables = mayLook
     ? [
-        ...(await tried("rules of iptables (nf_tables)", () => listNftTables(chains, look), [])),
-        ...(await tried("rules of iptables (legacy)", () => listLegacyTables(look), [])),
+        ...namesInNft(chains),
+        ...(await tried("rules of iptables (legacy)", () => namesInLegacy(programs.programs, exec, files.read, signal), [])),
       ]
     : [];
-  const tables = [...new Set(external.map(({ family, table }) => `${family} ${table}`))];
+  const rules = mayLook ? await readAllExternalTables({ exec, netlink, read: files.read }, signal) : { tables: [], unseen: [] };
+  unseen.push(...rules.unseen.map(({ what, because }) => ({ what: `rules of ${what}`, because })));
+  const tables = [...new Set(others.map(({ family, table }) => `${family} ${table}`))];
   const own = [...new Set(chains.filter(({ table }) => isOwnTable(table)).map(({ family, table }) => `${family} ${table}`))];
-  const onUnread = (table: string, because: string): void => void unseen.push({ what: `rules of nft: table ${table}`, because });
   const processes = await findProcesses(mayWriteRules, files);
   const seesProcesses = isRootStatus(status) && (await seesAllProcesses(files));
   if (!seesProcesses) unseen.push({ what: "some processes", because: "without root, and in a container, /proc doesn't show all of them" });
@@ -134,7 +128,7 @@ export async function surveyHost(options: SurveyOptions, signal: AbortSignal): P
     ),
     addresses,
     tables,
-    chains: await tried("rules of nft", () => listExternalChains(external, exec, signal, onUnread), []),
+    external: rules.tables,
     ownHooks: chains.flatMap(({ family, table, name, base }) =>
       base === undefined || !isOwnTable(table)
         ? []
@@ -156,4 +150,21 @@ const CAP_NET_RAW = 13n;
 export function virtualServersIn(text: string | undefined): number | undefined {
   const count = text?.match(/^(?:TCP|UDP|SCTP|FWM) /gm)?.length ?? 0;
   return count === 0 ? undefined : count;
+}
+
+/** A survey as it is printed: rules of other programs as text. */
+export type PrintedSurvey = Omit<HostSurvey, "external"> & {
+  readonly external: readonly {
+    readonly name: string;
+    readonly chains: readonly { readonly name: string; readonly hook?: unknown; readonly rules: readonly string[] }[];
+  }[];
+};
+
+/** Make a survey printable. Pure. */
+export function printedSurvey({ external, ...rest }: HostSurvey): PrintedSurvey {
+  const textOf = ({ rules, ...chain }: ExternalChain): PrintedSurvey["external"][number]["chains"][number] => ({
+    ...chain,
+    rules: rules.map(({ text }) => text),
+  });
+  return { ...rest, external: external.map(({ name, chains }) => ({ name, chains: Array.from(chains.values(), textOf) })) };
 }

@@ -1,4 +1,4 @@
-import type { IptablesTable } from "../tables/listed-iptables.ts";
+import type { IptablesTable } from "../tables/iptables-names.ts";
 import type { FoundProcess } from "./processes.ts";
 import { MARKER_CHAIN } from "@turnout/host/iptables/text";
 

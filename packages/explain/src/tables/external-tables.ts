@@ -15,7 +15,14 @@ export interface ExternalTables {
   /** Tables of nftables that are service proxies': `ip kube-proxy`. */
   readonly proxyTables: readonly string[];
   /** What could not be read, and why. */
-  readonly unseen: readonly string[];
+  /** What could not be read, and why. */
+  readonly unseen: readonly Unseen[];
+}
+
+/** What a look at the host could not see. */
+export interface Unseen {
+  readonly what: string;
+  readonly because: string;
 }
 
 /** Tables of service proxies: what they do with a packet is told otherwise, and they are large. */
@@ -49,12 +56,22 @@ export interface ExternalTools {
  * Edges: tables of service proxies are left out, and of nat their chains: see {@link withServices}. iptables' legacy tables are read only where the
  * kernel has them, since the tool would make them.
  */
-export async function readExternalTables(tools: ExternalTools, family: IPFamily, signal: AbortSignal): Promise<ExternalTables> {
+export async function readExternalTables(
+  tools: ExternalTools,
+  family: IPFamily,
+  signal: AbortSignal,
+  among: readonly string[] = NFT_FAMILIES[family],
+): Promise<ExternalTables> {
   const found = await Promise.all([
-    guarded("nftables, iptables", readNft(tools, family, signal)),
+    guarded("nftables, iptables", readNft(tools, family, among, signal)),
     guarded("iptables-legacy", readLegacy(tools, family, signal)),
   ]);
   return together(found);
+}
+
+/** {@link readExternalTables} of both families, each table once. */
+export async function readAllExternalTables(tools: ExternalTools, signal: AbortSignal): Promise<ExternalTables> {
+  return together([await readExternalTables(tools, "IPv4", signal), await readExternalTables(tools, "IPv6", signal, ["ip6"])]);
 }
 
 /** A chain of kube-proxy's in nat, with a rule for each address that it serves. */
@@ -103,7 +120,7 @@ async function guarded(what: string, reading: Promise<ExternalTables>): Promise<
     return await reading;
   } catch (error) {
     if (!ProxyError.is(error)) throw error;
-    return { ...NOTHING, unseen: [`foreign rules (${what}): ${error.message}`] };
+    return { ...NOTHING, unseen: [{ what, because: error.message }] };
   }
 }
 
@@ -124,8 +141,13 @@ async function listing(exec: Exec, file: string, args: readonly string[], signal
 }
 
 /** Which tables there are is asked over netlink: for any question nft reads all that the kernel has, the elements of a proxy's sets too. */
-async function readNft({ exec, netlink }: ExternalTools, family: IPFamily, signal: AbortSignal): Promise<ExternalTables> {
-  const all = (await netlink.nftTables()).filter((one) => NFT_FAMILIES[family].includes(one.family));
+async function readNft(
+  { exec, netlink }: ExternalTools,
+  family: IPFamily,
+  among: readonly string[],
+  signal: AbortSignal,
+): Promise<ExternalTables> {
+  const all = (await netlink.nftTables()).filter((one) => among.includes(one.family));
   const tool = family === "IPv4" ? "iptables" : "ip6tables";
   const read = all
     .filter(({ table }) => !PROXY_TABLE.test(table))

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { readListing } from "@turnout/host/iptables";
 import { jumpOf } from "@turnout/host/iptables/text";
-import { readRules, targetsOf } from "./listed-nft.ts";
 import { virtualServersIn } from "../readings/survey.ts";
 
 describe("what the tools print", () => {
@@ -38,22 +37,6 @@ COMMIT
     ["-p tcp", undefined],
   ])("a rule of iptables leads on: %s", (rule, target) => {
     expect(jumpOf(rule)).toBe(target);
-  });
-
-  it("nft -j list table", () => {
-    const chain = (name: string): unknown => ({ chain: { family: "inet", table: "t", name, handle: 1 } });
-    const expr = [{ match: {} }, { jump: { target: "b" } }];
-    const rule = { rule: { family: "inet", table: "t", chain: "a", handle: 4, comment: "c", expr } };
-    const shown = 'table inet t { # handle 1\n\tchain a { # handle 1\n\t\tiifname "up0" jump b comment "c" # handle 4\n\t}\n}\n';
-    expect([...readRules(JSON.stringify({ nftables: [chain("a"), chain("b"), rule] }), shown)]).toEqual([
-      ["inet t a", [{ handle: 4, comment: "c", expr, text: 'iifname "up0" jump b comment "c"' }]],
-      ["inet t b", []],
-    ]);
-  });
-
-  it("a rule of nft leads on to chains, by its verdict and by those of its map", () => {
-    const map = { vmap: { key: 1, data: { set: [[80, { goto: { target: "c" } }]] } } };
-    expect(targetsOf({ expr: [{ jump: { target: "b" } }, map, null, "accept", { accept: null }] })).toEqual(["b", "c"]);
   });
 
   it("/proc/net/ip_vs", () => {

@@ -111,7 +111,7 @@ async function surveyWays(tools: PathTools, question: PathQuestion, signal: Abor
       ...proxyCauses(question, external),
       ...counterCauses(counters),
     ],
-    unseen: external.unseen,
+    unseen: external.unseen.map(({ what, because }) => `foreign rules (${what}): ${because}`),
     unjudged: goesOn ? distinctRules(ruled) : [],
   };
 }

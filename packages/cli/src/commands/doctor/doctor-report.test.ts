@@ -1,4 +1,4 @@
-import type { HostSurvey } from "@turnout/explain";
+import type { PrintedSurvey } from "@turnout/explain";
 import { expect, test } from "vitest";
 import type { FoundRules } from "../../found-backend.ts";
 import { backendWarnings, noneHere, noneServes, severalActive } from "./doctor-findings.ts";
@@ -92,7 +92,7 @@ test("a program that is stopped is not said to run", () => {
     stopped: [] as number[],
   } as const;
   const linesOf = (stopped: readonly number[]): string => {
-    const survey = { kernel: "6.1", isRoot: true, writers: [{ ...turnout, stopped }], unseen: [] } as unknown as HostSurvey;
+    const survey = { kernel: "6.1", isRoot: true, writers: [{ ...turnout, stopped }], unseen: [] } as unknown as PrintedSurvey;
     return diagnosisText({ version: "1", host: "h", findings: [], backends: [], proxies: [], survey });
   };
   expect(linesOf([])).toContain("rules by  Turnout (running; process node (pid 7))");
@@ -105,7 +105,7 @@ test("nothing is called in order that was not seen", () => {
     isRoot: false,
     writers: [],
     unseen: [{ what: "rules of nft and iptables", because: "without root" }],
-  } as unknown as HostSurvey;
+  } as unknown as PrintedSurvey;
   const text = diagnosisText({ version: "1", host: "h", findings: [], backends: [], proxies: [], survey });
   expect(text).toContain("Nothing was found, but without root rules can't be seen.");
   expect(text).not.toMatch(/Nothing is wrong|nobody else/);

@@ -1,4 +1,4 @@
-import type { Finding, HostSurvey, Writer } from "@turnout/explain";
+import type { Finding, PrintedSurvey, Writer } from "@turnout/explain";
 import type { FoundRules } from "../../found-backend.ts";
 import type { BackendHealth } from "../../probe-backend.ts";
 
@@ -14,7 +14,7 @@ export interface Diagnosis {
   /** The backend of the proxy that answers here; absent: none does. */
   readonly serving?: string;
   /** Absent where this isn't Linux. */
-  readonly survey?: HostSurvey;
+  readonly survey?: PrintedSurvey;
 }
 
 /** Findings that a screen has room for. */
@@ -64,11 +64,11 @@ function stateText({ isRunning, stopped }: Writer): string {
 }
 
 /** Rules that were not seen may be all that is wrong. */
-function seesRules(survey: HostSurvey | undefined): boolean {
+function seesRules(survey: PrintedSurvey | undefined): boolean {
   return survey?.unseen.every(({ what }) => !what.startsWith("rules ")) ?? true;
 }
 
-function allClear(survey: HostSurvey | undefined): string {
+function allClear(survey: PrintedSurvey | undefined): string {
   if (seesRules(survey)) return "Nothing is wrong with this host.";
   return survey?.isRoot === false
     ? "Nothing was found, but without root rules can't be seen."

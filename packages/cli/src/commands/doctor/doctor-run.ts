@@ -1,6 +1,6 @@
 import { optionsFromFlags, quietLogFor, typedOptions, type CommonOptions } from "@turnout/client/daemon";
 import { createLinuxWorld } from "@turnout/host";
-import { bySeverity, diagnose, surveyHost, type Finding, type HostSurvey, type KnownProxy } from "@turnout/explain";
+import { bySeverity, diagnose, printedSurvey, surveyHost, type Finding, type HostSurvey, type KnownProxy } from "@turnout/explain";
 import { ProxyError, type World } from "@turnout/core";
 import type { Environment } from "../../environment.ts";
 import { findRules, type FoundRules } from "../../found-backend.ts";
@@ -57,7 +57,15 @@ export async function diagnoseHost(options: DoctorOptions, env: Environment): Pr
     ...(survey === undefined ? [] : surveyFindings(survey, proxies, running, asked)),
   ]);
   const serving = running.status === undefined ? {} : { serving: running.status.backend };
-  return { version: env.version, host: env.hostname, findings, backends, proxies, ...serving, ...(survey === undefined ? {} : { survey }) };
+  return {
+    version: env.version,
+    host: env.hostname,
+    findings,
+    backends,
+    proxies,
+    ...serving,
+    ...(survey === undefined ? {} : { survey: printedSurvey(survey) }),
+  };
 }
 
 function surveyFindings(
