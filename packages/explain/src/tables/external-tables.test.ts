@@ -18,7 +18,7 @@ it("a table that is not listed in time is named, and what else was read counts",
   const { tables, proxyTables, unseen } = await readExternalTables(tools, "IPv4", signal);
   expect(tables.map(({ name }) => name)).toEqual(["iptables table filter"]);
   expect(proxyTables).toEqual(["ip kube-proxy", "ip turnout"]);
-  expect(unseen).toEqual(["foreign rules (iptables table mangle): [timed_out] iptables-nft took too long"]);
+  expect(unseen).toEqual([{ what: "iptables table mangle", because: "[timed_out] iptables-nft took too long" }]);
 });
 
 it("nft is not asked where it has nothing to tell: it reads all elements that the kernel has", async () => {
