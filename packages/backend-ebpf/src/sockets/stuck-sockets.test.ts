@@ -1,7 +1,6 @@
 import { hostPort, ProxyError } from "@turnout/core/backend";
 import type { FlowFilter } from "@turnout/core/backend";
 import type { Elements, Sockets } from "@turnout/host/bpf";
-import { flowsOf, rememberFlow } from "@turnout/host/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { encodeAddress, encodeEndpoint, STRUCTS } from "../bytes/layout.ts";
 import { ebpfModule } from "../module.ts";
@@ -93,14 +92,13 @@ describe("forgetting", () => {
       [ENDPOINT, "10.96.0.2:80"],
     ]);
     void asked.updateMany({ count: 2, keys, values });
-    rememberFlow(
-      world.netlink,
+    world.netlink.rememberFlow(
       { family: "IPv4", protocol: "UDP", source: "203.0.113.1", destination: "10.96.0.2", port: 80, link: "eth0" },
       ENDPOINT,
     );
   });
 
-  const left = (): readonly unknown[] => [[...connected], flowsOf(world.netlink).length];
+  const left = (): readonly unknown[] => [[...connected], world.netlink.flows.length];
 
   async function forget(changes: Partial<EbpfWorld>): Promise<number> {
     const maps = {

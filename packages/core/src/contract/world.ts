@@ -95,11 +95,11 @@ export interface Exec {
 export interface FlowFilter {
   /** Only UDP flows outlive their endpoint unnoticed. */
   readonly protocol: "UDP";
-  /** Original destination; "" stands for any local address (node ports). */
+  /** Original destination, canonical; "" stands for any local address (node ports). */
   readonly address: string;
   /** Of the original destination, 1 to 65535. */
   readonly port: number;
-  /** `ip:port` ([ip]:port for IPv6) of endpoints whose flows stay; any other flow to this destination goes. */
+  /** `ip:port` (canonical; [ip]:port for IPv6) of endpoints whose flows stay; any other flow to this destination goes. */
   readonly keep: readonly string[];
   /** When present only flows answered by one of these (`ip:port`) go: used where the destination itself isn't ours to judge. */
   readonly only?: readonly string[];

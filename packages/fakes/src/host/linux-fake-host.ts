@@ -3,7 +3,7 @@ import { TestClock } from "@turnout/core/testing";
 import { FaultSwitches, STAGE_ADDRESSES } from "@turnout/conformance";
 import type { Fault, Flow, Packet, Trace } from "@turnout/conformance";
 import type { HostAddress } from "@turnout/host";
-import { flowsOf, rememberFlow, createFakeLog, createFakeNetlink } from "@turnout/host/testing";
+import { createFakeLog, createFakeNetlink } from "@turnout/host/testing";
 import type { FakeLinks, FakeLog, FakeNetlink } from "@turnout/host/testing";
 
 const START_MS = 1_000_000;
@@ -47,7 +47,7 @@ export abstract class LinuxFakeHost {
 
   /** The flows that conntrack remembers. */
   get flows(): readonly Flow[] {
-    return flowsOf(this.netlink);
+    return this.netlink.flows;
   }
 
   /** Let time go by. */
@@ -69,7 +69,7 @@ export abstract class LinuxFakeHost {
   /** Follow the first packet of a connection, which stays. */
   connect(packet: Packet, random: () => number): Trace {
     const trace = this.follow(packet, this.#following(random), true);
-    if (trace.is === "forward" || trace.is === "pass") rememberFlow(this.netlink, packet, trace.endpoint);
+    if (trace.is === "forward" || trace.is === "pass") this.netlink.rememberFlow(packet, trace.endpoint);
     return trace;
   }
 

@@ -1,7 +1,9 @@
-import { FAMILIES, ProxyError } from "@turnout/core";
+import { isDeepStrictEqual } from "node:util";
+import type { Flow, Packet } from "@turnout/conformance";
+import { FAMILIES, hostPort, ProxyError } from "@turnout/core";
 import type { FlowFilter, IPFamily } from "@turnout/core";
 import { EventQueue } from "../queue/event-queue.ts";
-import { canonicalHostPort, createFlowMatcher } from "../netlink/conntrack/flow-matcher.ts";
+import { createFlowMatcher } from "../netlink/conntrack/flow-matcher.ts";
 import type { Device, DeviceRoute } from "../netlink/devices.ts";
 import type { HostAddress } from "../netlink/host-addresses.ts";
 import type { Netlink } from "../netlink/netlink.ts";
@@ -13,20 +15,10 @@ import type { NftElements } from "../nft-statement/nft-statement.ts";
 import type { NftTable, NftTableSink } from "../netlink/nft/nft-table.ts";
 import type { NftEvent } from "../netlink/nft/nft-events.ts";
 
-/** A conntrack entry of the fake; texts are `ip:port` or `[ip]:port`. */
-export interface FakeFlow {
-  readonly protocol: "TCP" | "UDP" | "SCTP";
-  readonly source: string;
-  /** Where the client sent it. */
-  readonly destination: string;
-  /** Who answers: the endpoint, or the destination itself when nothing was translated. */
-  readonly replySource: string;
-}
-
 /** What a {@link FakeNetlink} starts with. */
 export interface FakeNetlinkState {
   readonly addresses?: Readonly<Partial<Record<IPFamily, readonly HostAddress[]>>>;
-  readonly flows?: readonly FakeFlow[];
+  readonly flows?: readonly Flow[];
   readonly devices?: readonly Device[];
   readonly routes?: Readonly<Partial<Record<IPFamily, readonly DeviceRoute[]>>>;
   readonly chains?: readonly NftChain[];
@@ -44,9 +36,13 @@ export interface FakeNftTables {
 /** A {@link Netlink} in memory. */
 export interface FakeNetlink extends Netlink {
   /** The entries that are left, in order. */
-  readonly flows: readonly FakeFlow[];
-  /** Add an entry. @throws {ProxyError} `invalid_object` for a text that isn't `ip:port`. */
-  addFlow(flow: FakeFlow): void;
+  readonly flows: readonly Flow[];
+  /**
+   * Remember the UDP flow that a packet begins, which `endpoint` (`ip:port`) answers; undefined: its destination itself.
+   *
+   * Edges: other protocols leave nothing here. Every client sends from the same port, so the same flow again is no other one.
+   */
+  rememberFlow(packet: Packet, endpoint: string | undefined): void;
   /** Replace the addresses of a family and tell the watchers. */
   setAddresses(family: IPFamily, addresses: readonly HostAddress[]): void;
   /** Replace the devices and routes, and tell the watchers. */
@@ -70,7 +66,7 @@ export interface FakeNetlink extends Netlink {
 /** Make a {@link FakeNetlink}; which flows go is decided by the very function the real one uses. */
 export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
   const addresses = new Map(FAMILIES.map((family) => [family, state.addresses?.[family] ?? []]));
-  let flows: FakeFlow[] = [];
+  let flows: Flow[] = [...(state.flows ?? [])];
   let devices = state.devices ?? [];
   let routes = state.routes ?? {};
   let generation = 1;
@@ -79,12 +75,12 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
   const addressWatchers = new Set<EventQueue<void>>();
   const deviceWatchers = new Set<EventQueue<void>>();
   const fake: FakeNetlink = {
-    get flows(): readonly FakeFlow[] {
+    get flows(): readonly Flow[] {
       return flows;
     },
-    addFlow(flow: FakeFlow): void {
-      for (const text of [flow.source, flow.destination, flow.replySource]) canonicalHostPort(familyOf(flow), text);
-      flows.push(flow);
+    rememberFlow({ family, protocol, source, destination, port }, endpoint = hostPort(destination, port)): void {
+      const flow = { family, source, destination, port, endpoint };
+      if (protocol === "UDP" && !flows.some((other) => isDeepStrictEqual(other, flow))) flows.push(flow);
     },
     setAddresses(family: IPFamily, replacement: readonly HostAddress[]): void {
       addresses.set(family, replacement);
@@ -118,8 +114,11 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
     async deleteFlows(family: IPFamily, filters: readonly FlowFilter[], signal: AbortSignal): Promise<number> {
       if (signal.aborted) throw new ProxyError("canceled", "forgetting flows was given up", { cause: signal.reason });
       const local = (addresses.get(family) ?? []).map((address) => address.ip);
-      const matcher = createFlowMatcher(family, filters, local);
-      const left = flows.filter((flow) => flow.protocol !== "UDP" || familyOf(flow) !== family || !matcher.matches(viewOf(flow, family)));
+      const matcher = createFlowMatcher(filters, local);
+      const left = flows.filter(
+        ({ port, ...flow }) =>
+          flow.family !== family || !matcher.matches({ port, destination: () => flow.destination, replySource: () => flow.endpoint }),
+      );
       const deleted = flows.length - left.length;
       flows = left;
       return deleted;
@@ -131,7 +130,6 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
       // Nothing is open.
     },
   };
-  for (const flow of state.flows ?? []) fake.addFlow(flow);
   return fake;
 }
 
@@ -209,21 +207,6 @@ function filled<T extends NftTableSink>(sink: T, { sets, chains }: NftTable): T 
 /** The fake iptables knows no such match, so the kernel it belongs to has no counters. */
 function noCounters(): ProxyError {
   return new ProxyError("host_unsupported", "this kernel has no nfnetlink_acct", { hint: "load it: modprobe xt_nfacct" });
-}
-
-function familyOf(flow: FakeFlow): IPFamily {
-  return flow.destination.startsWith("[") ? "IPv6" : "IPv4";
-}
-
-function viewOf(flow: FakeFlow, family: IPFamily): Parameters<ReturnType<typeof createFlowMatcher>["matches"]>[0] {
-  const destination = canonicalHostPort(family, flow.destination);
-  const colon = destination.lastIndexOf(":");
-  const address = destination.slice(0, colon);
-  return {
-    port: Number(destination.slice(colon + 1)),
-    destination: () => (family === "IPv6" ? address.slice(1, -1) : address),
-    replySource: () => canonicalHostPort(family, flow.replySource),
-  };
 }
 
 function watch<T>(watchers: Set<EventQueue<T>>, limit: number, overflow: T, signal: AbortSignal): AsyncIterable<T> {

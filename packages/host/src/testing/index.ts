@@ -4,7 +4,6 @@
  */
 export { countedSource } from "./counted-source.ts";
 export { createFakeExec } from "./fake-exec.ts";
-export { flowsOf, rememberFlow } from "./fake-flows.ts";
 export { createFakeIp } from "./fake-ip.ts";
 export type { FakeLinks } from "./fake-ip.ts";
 export { createFakeLog } from "./fake-log.ts";

@@ -10,18 +10,18 @@ export const CT = { dump: 0x101, delete: 0x102 } as const;
 /** The protocol number of UDP. */
 export const UDP = 17;
 
-// Attribute numbers. @source linux/netfilter/nfnetlink_conntrack.h
-const CTA = { tupleOrig: 1, tupleReply: 2, id: 12, zone: 18, filter: 25 } as const;
+/** Attribute numbers. @source linux/netfilter/nfnetlink_conntrack.h */
+export const CTA = { tupleOrig: 1, tupleReply: 2, status: 3, protocolInfo: 4, timeout: 7, id: 12, zone: 18, filter: 25 } as const;
 const TUPLE = { ip: 1, proto: 2 } as const;
 const IP_SOURCE: Readonly<Record<IPFamily, number>> = { IPv4: 1, IPv6: 3 };
 const IP_DESTINATION: Readonly<Record<IPFamily, number>> = { IPv4: 2, IPv6: 4 };
 const PROTO = { number: 1, sourcePort: 2, destinationPort: 3 } as const;
 const FILTER_ORIG_FLAGS = 1;
 // Bits of CTA_FILTER_ORIG_FLAGS: which parts of the given tuple must be equal (Linux ≥ 5.8). @source linux include/uapi, CTA_FILTER_F_*
-const FILTER_FLAG = { destination: 1 << 1, protocol: 1 << 3, destinationPort: 1 << 5 } as const;
+const FILTER_FLAG = { source: 1 << 0, destination: 1 << 1, protocol: 1 << 3, destinationPort: 1 << 5 } as const;
 
 /** nfgenmsg: family, version 0, resource 0. */
-const NFGENMSG_LENGTH = 4;
+export const NFGENMSG_LENGTH = 4;
 
 /** A conntrack entry, as views into a netlink message: copy what must outlive it. */
 export interface ConntrackEntry extends FlowView {
@@ -30,27 +30,33 @@ export interface ConntrackEntry extends FlowView {
   deleteRequest(): Buffer;
 }
 
-/** What a kernel-filtered dump asks for: UDP, and where given the original destination. */
+/** What a kernel-filtered dump asks for: UDP, or another protocol; and where given the original tuple. */
 export interface DumpFilter {
-  readonly address?: string;
+  readonly protocol?: number;
+  readonly source?: string;
+  readonly destination?: string;
   readonly port?: number;
 }
 
 /** The body of a dump request. `filter` undefined asks for all entries of the family. */
 export function dumpRequest(family: IPFamily, filter: DumpFilter | undefined): Buffer {
-  const header = netfilterHeader(family);
+  const header = Buffer.of(AF[family], 0, 0, 0);
   if (filter === undefined) return header;
-  let flags: number = FILTER_FLAG.protocol;
-  const proto = [attribute(PROTO.number, Buffer.of(UDP))];
-  if (filter.port !== undefined) {
-    flags |= FILTER_FLAG.destinationPort;
-    proto.push(attribute(PROTO.destinationPort, be16(filter.port)));
-  }
-  const tuple = [nested(TUPLE.proto, ...proto)];
-  if (filter.address !== undefined) {
-    flags |= FILTER_FLAG.destination;
-    tuple.unshift(nested(TUPLE.ip, attribute(IP_DESTINATION[family], ipBytes(filter.address))));
-  }
+  const { protocol = UDP, source, destination, port } = filter;
+  let flags = 0;
+  const part = (flag: number, type: number, data: Uint8Array | undefined): readonly Buffer[] => {
+    if (data !== undefined) flags |= flag;
+    return data === undefined ? [] : [attribute(type, data)];
+  };
+  const ends = [
+    ...part(FILTER_FLAG.source, IP_SOURCE[family], source === undefined ? undefined : ipBytes(source)),
+    ...part(FILTER_FLAG.destination, IP_DESTINATION[family], destination === undefined ? undefined : ipBytes(destination)),
+  ];
+  const proto = [
+    ...part(FILTER_FLAG.protocol, PROTO.number, Buffer.of(protocol)),
+    ...part(FILTER_FLAG.destinationPort, PROTO.destinationPort, port === undefined ? undefined : be16(port)),
+  ];
+  const tuple = [...(ends.length === 0 ? [] : [nested(TUPLE.ip, ...ends)]), nested(TUPLE.proto, ...proto)];
   return Buffer.concat([header, nested(CTA.tupleOrig, ...tuple), nested(CTA.filter, attribute(FILTER_ORIG_FLAGS, host32(flags)))]);
 }
 
@@ -58,7 +64,34 @@ export function dumpRequest(family: IPFamily, filter: DumpFilter | undefined): B
 export function passesFilter(entry: ConntrackEntry, filter: DumpFilter): boolean {
   if (entry.protocol !== UDP) return false;
   if (filter.port !== undefined && entry.port !== filter.port) return false;
-  return filter.address === undefined || entry.destination() === filter.address;
+  return filter.destination === undefined || entry.destination() === filter.destination;
+}
+
+/** One direction of a connection. Addresses are made text when they are asked for. */
+interface Tuple {
+  readonly protocol: number;
+  source(): string;
+  readonly sourcePort: number;
+  destination(): string;
+  readonly port: number;
+}
+
+/** Read one direction out of an entry; undefined: it has no ports. */
+export function parseTuple(tuple: Buffer | undefined, family: IPFamily): Tuple | undefined {
+  const ip = tuple && findAttribute(tuple, TUPLE.ip);
+  const proto = tuple && findAttribute(tuple, TUPLE.proto);
+  if (ip === undefined || proto === undefined) return undefined;
+  const [source, destination] = [findAttribute(ip, IP_SOURCE[family]), findAttribute(ip, IP_DESTINATION[family])];
+  const [protocol, sourcePort, port] = [PROTO.number, PROTO.sourcePort, PROTO.destinationPort].map((type) => findAttribute(proto, type));
+  if (source === undefined || destination === undefined || protocol === undefined || sourcePort === undefined || port === undefined)
+    return undefined;
+  return {
+    protocol: protocol.readUInt8(0),
+    source: () => ipText(source),
+    sourcePort: sourcePort.readUInt16BE(0),
+    destination: () => ipText(destination),
+    port: port.readUInt16BE(0),
+  };
 }
 
 /**
@@ -68,29 +101,17 @@ export function passesFilter(entry: ConntrackEntry, filter: DumpFilter): boolean
  */
 export function parseEntry(payload: Buffer, family: IPFamily): ConntrackEntry | undefined {
   if (payload.length < NFGENMSG_LENGTH || payload[0] !== AF[family]) return undefined;
-  const orig = findAttribute(payload, CTA.tupleOrig, NFGENMSG_LENGTH);
-  const proto = orig && findAttribute(orig, TUPLE.proto);
-  const protocol = proto && findAttribute(proto, PROTO.number);
-  const port = proto && findAttribute(proto, PROTO.destinationPort);
-  const ip = orig && findAttribute(orig, TUPLE.ip);
-  const destination = ip && findAttribute(ip, IP_DESTINATION[family]);
   const reply = findAttribute(payload, CTA.tupleReply, NFGENMSG_LENGTH);
-  if (protocol === undefined || port === undefined || destination === undefined || reply === undefined) return undefined;
+  const asked = parseTuple(findAttribute(payload, CTA.tupleOrig, NFGENMSG_LENGTH), family);
+  if (asked === undefined || reply === undefined) return undefined;
   return {
-    protocol: protocol.readUInt8(0),
-    port: port.readUInt16BE(0),
-    destination: () => ipText(destination),
-    replySource: () => replySource(reply, family),
+    ...asked,
+    replySource() {
+      const answered = parseTuple(reply, family);
+      return answered === undefined ? "" : hostPort(answered.source(), answered.sourcePort);
+    },
     deleteRequest: () => deleteRequest(payload, reply),
   };
-}
-
-function replySource(reply: Buffer, family: IPFamily): string {
-  const ip = findAttribute(reply, TUPLE.ip);
-  const source = ip && findAttribute(ip, IP_SOURCE[family]);
-  const proto = findAttribute(reply, TUPLE.proto);
-  const port = proto && findAttribute(proto, PROTO.sourcePort);
-  return source === undefined || port === undefined ? "" : hostPort(ipText(source), port.readUInt16BE(0));
 }
 
 /**
@@ -108,10 +129,6 @@ function deleteRequest(payload: Buffer, reply: Buffer): Buffer {
     if (data !== undefined) parts.push(attribute(type, data));
   }
   return Buffer.concat(parts);
-}
-
-function netfilterHeader(family: IPFamily): Buffer {
-  return Buffer.of(AF[family], 0, 0, 0);
 }
 
 /** Bytes of a canonical address in network order. */

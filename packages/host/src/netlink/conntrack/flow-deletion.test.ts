@@ -137,8 +137,8 @@ describe("deleteMatchingFlows", () => {
 describe("dumpsFor", () => {
   const many = (count: number): readonly string[] => Array.from({ length: count }, (_, index) => `10.96.0.${index}`);
   it.each([
-    ["one a destination", filters("10.96.0.10", ""), "IPv4", [{ address: "10.96.0.10", port: 53 }, { port: 53 }]],
-    ["one for equal ones", filters("10.96.0.10", "10.96.0.10"), "IPv4", [{ address: "10.96.0.10", port: 53 }]],
+    ["one a destination", filters("10.96.0.10", ""), "IPv4", [{ destination: "10.96.0.10", port: 53 }, { port: 53 }]],
+    ["one for equal ones", filters("10.96.0.10", "10.96.0.10"), "IPv4", [{ destination: "10.96.0.10", port: 53 }]],
     ["IPv6 by port alone", filters("fd96::10", "fd96::11"), "IPv6", [{ port: 53 }]],
     ["one for all UDP above sixteen", filters(...many(17)), "IPv4", [{}]],
   ] as const)("%s", (_, given, family, dumps) => expect(dumpsFor(family, given)).toEqual(dumps));

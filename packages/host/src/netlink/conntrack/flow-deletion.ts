@@ -5,7 +5,7 @@ import type { NetlinkChannel } from "../channel.ts";
 import { CT, dumpRequest, parseEntry, passesFilter, UDP } from "./conntrack.ts";
 import type { DumpFilter } from "./conntrack.ts";
 import { errno, kernelError } from "../errno.ts";
-import { checkedAddress, createFlowMatcher } from "./flow-matcher.ts";
+import { createFlowMatcher } from "./flow-matcher.ts";
 import type { FlowMatcher } from "./flow-matcher.ts";
 
 /** The part of a channel that deleting flows uses. */
@@ -18,15 +18,13 @@ export const MAX_DUMPS = 16;
  * Choose the dumps that together show every flow the filters could match. Pure.
  *
  * Edges: filters for one destination share a dump; no filters need none.
- * @throws {ProxyError} `invalid_object` for an address of another family.
  */
 export function dumpsFor(family: IPFamily, filters: readonly FlowFilter[]): readonly DumpFilter[] {
   const dumps = new Map<string, DumpFilter>();
   for (const { address, port } of filters) {
-    const canonical = address === "" ? "" : checkedAddress(family, address);
     // Linux compares IPv6 addresses the wrong way round (ctnetlink_filter_match_tuple, seen on 6.18): it would show
     // every flow but the ones asked for. The port alone it gets right.
-    const filter = canonical === "" || family === "IPv6" ? { port } : { address: canonical, port };
+    const filter = address === "" || family === "IPv6" ? { port } : { destination: address, port };
     dumps.set(JSON.stringify(filter), filter);
     if (dumps.size > MAX_DUMPS) return [{}];
   }
@@ -40,7 +38,7 @@ export function dumpsFor(family: IPFamily, filters: readonly FlowFilter[]): read
  * Edges: an entry that went by itself meanwhile isn't counted. A dump during which the table changed is repeated
  * once; after that what it showed counts. Nothing goes of what a dump showed in which `signal` aborted: by then rules may be in force
  * that let in what the filters mean to go. Only the requests for matching entries are held in memory.
- * @throws {ProxyError} `canceled`, `invalid_object`, `permission_denied`, `tool_failed`.
+ * @throws {ProxyError} `canceled`, `permission_denied`, `tool_failed`.
  */
 export async function deleteMatchingFlows(
   channel: FlowChannel,
@@ -49,7 +47,7 @@ export async function deleteMatchingFlows(
   localAddresses: readonly string[],
   signal: AbortSignal,
 ): Promise<number> {
-  const matcher = createFlowMatcher(family, filters, localAddresses);
+  const matcher = createFlowMatcher(filters, localAddresses);
   const dumps = dumpsFor(family, filters);
   const requests = new Map<string, Buffer>();
   for (const filter of dumps) {

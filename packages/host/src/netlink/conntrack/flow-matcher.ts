@@ -1,7 +1,6 @@
-import { canonicalIP, hostPort, ProxyError } from "@turnout/core";
-import type { FlowFilter, IPFamily } from "@turnout/core";
+import type { FlowFilter } from "@turnout/core";
 
-/** A filter made ready for comparing: canonical texts in sets. */
+/** A filter made ready for comparing: texts in sets. */
 interface Condition {
   readonly keep: ReadonlySet<string>;
   readonly only: ReadonlySet<string> | undefined;
@@ -37,28 +36,25 @@ export function needsLocalAddresses(filters: readonly FlowFilter[]): boolean {
 /**
  * Prepare filters for comparing with many flows; real and fake netlink share this.
  *
- * Shape: `localAddresses` are the host's own, canonical; they stand for the address "".
+ * Shape: all addresses are canonical. `localAddresses` are the host's own; they stand for the address "".
  * Edges: no filters match nothing; several filters for one destination are alternatives.
- * @throws {ProxyError} `invalid_object` for an address of another family or none, or a port outside 1–65535.
  */
-export function createFlowMatcher(family: IPFamily, filters: readonly FlowFilter[], localAddresses: readonly string[]): FlowMatcher {
+export function createFlowMatcher(filters: readonly FlowFilter[], localAddresses: readonly string[]): FlowMatcher {
   const byPort = new Map<number, PortConditions>();
   const local = new Set(localAddresses);
   // The destinations of one Service come with one and the same list of endpoints.
   const sets = new Map<readonly string[], ReadonlySet<string>>();
   const setOf = (texts: readonly string[]): ReadonlySet<string> => {
-    const set = sets.get(texts) ?? new Set(texts.map((text) => canonicalHostPort(family, text)));
+    const set = sets.get(texts) ?? new Set(texts);
     sets.set(texts, set);
     return set;
   };
-  for (const filter of filters) {
-    const port = checkedPort(filter.port);
-    const conditions = byPort.get(port) ?? { byAddress: new Map<string, Condition[]>(), anyLocal: [] };
-    byPort.set(port, conditions);
-    conditionsFor(conditions, family, filter.address).push({
-      keep: setOf(filter.keep),
-      only: filter.only === undefined ? undefined : setOf(filter.only),
-    });
+  for (const { address, port, keep, only } of filters) {
+    const ofPort: PortConditions = byPort.get(port) ?? { byAddress: new Map(), anyLocal: [] };
+    byPort.set(port, ofPort);
+    const conditions = address === "" ? ofPort.anyLocal : (ofPort.byAddress.get(address) ?? []);
+    if (address !== "") ofPort.byAddress.set(address, conditions);
+    conditions.push({ keep: setOf(keep), only: only === undefined ? undefined : setOf(only) });
   }
   return {
     matches(flow: FlowView): boolean {
@@ -71,31 +67,4 @@ export function createFlowMatcher(family: IPFamily, filters: readonly FlowFilter
       return conditions.anyLocal.length > 0 && local.has(destination) && conditions.anyLocal.some(goes);
     },
   };
-}
-
-function conditionsFor(conditions: PortConditions, family: IPFamily, address: string): Condition[] {
-  if (address === "") return conditions.anyLocal;
-  const canonical = checkedAddress(family, address);
-  const found = conditions.byAddress.get(canonical) ?? [];
-  conditions.byAddress.set(canonical, found);
-  return found;
-}
-
-/** Canonical text of an address of `family`. @throws {ProxyError} `invalid_object`. */
-export function checkedAddress(family: IPFamily, text: string): string {
-  const canonical = canonicalIP(text);
-  if (canonical?.family === family) return canonical.text;
-  throw new ProxyError("invalid_object", `not an ${family} address in a flow filter`, { object: text });
-}
-
-function checkedPort(port: number): number {
-  if (Number.isInteger(port) && port >= 1 && port <= 65535) return port;
-  throw new ProxyError("invalid_object", "not a port in a flow filter", { object: String(port) });
-}
-
-/** Take `ip:port` or `[ip]:port` apart and write it canonically. @throws {ProxyError} `invalid_object`. */
-export function canonicalHostPort(family: IPFamily, text: string): string {
-  const match = family === "IPv6" ? /^\[([^\]]+)\]:(\d{1,5})$/.exec(text) : /^([^:]+):(\d{1,5})$/.exec(text);
-  if (match === null) throw new ProxyError("invalid_object", `not an ${family} ip:port in a flow filter`, { object: text });
-  return hostPort(checkedAddress(family, match[1] ?? ""), checkedPort(Number(match[2])));
 }
