@@ -1,7 +1,7 @@
 import { tryInHalves } from "@turnout/core";
 import { ProxyError } from "@turnout/core/backend";
 import type { Log, Outcome, Plan } from "@turnout/core/backend";
-import { elementText, readingListing, readListing } from "@turnout/host/nft";
+import type { Netlink, NftElement } from "@turnout/host";
 import type { NftSession } from "@turnout/host/nft";
 import { TABLE } from "./names.ts";
 import { keyParts } from "./objects.ts";
@@ -21,12 +21,18 @@ const FORGOTTEN_AT_ONCE = 1_000;
  */
 export class Applier {
   readonly #session: NftSession;
+  readonly #netlink: Pick<Netlink, "nftTable">;
   readonly #family: "ip" | "ip6";
   readonly #log: Log;
   #cleanupFailures = 0;
 
-  constructor(session: NftSession, family: "ip" | "ip6", log: Log) {
+  constructor(
+    session: NftSession,
+    family: "ip" | "ip6",
+    { netlink, log }: { readonly netlink: Pick<Netlink, "nftTable">; readonly log: Log },
+  ) {
     this.#session = session;
+    this.#netlink = netlink;
     this.#family = family;
     this.#log = log;
   }
@@ -59,10 +65,12 @@ export class Applier {
    * its elements, nobody else knows them), which happens only when an endpoint of an affinity row goes.
    */
   async #forgetClients(endpoints: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
-    const listed = await this.#session.listSet(this.#family, TABLE, "affinity", signal);
-    const { sets } = readListing(listed);
-    const entries = readingListing(() => (sets.get("affinity") ?? []).map(elementText));
-    const keys = entries.filter((key) => endpoints.has(rememberedEndpoint(key)));
+    const read = await this.#netlink.nftTable(this.#family, TABLE, () => {
+      const keys: string[] = [];
+      const keep = ({ key }: NftElement): void => void (endpoints.has(rememberedEndpoint(key)) && keys.push(key));
+      return { keys, set: (name: string) => (name === "affinity" ? keep : undefined) };
+    });
+    const keys = read?.keys ?? [];
     for (let from = 0; from < keys.length; from += FORGOTTEN_AT_ONCE) {
       const elements = keys.slice(from, from + FORGOTTEN_AT_ONCE).map((key) => ({ key, value: "", comment: "" }));
       const all = { family: this.#family, table: TABLE, set: "affinity", parts: keyParts("affinity"), elements };

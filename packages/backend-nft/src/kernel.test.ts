@@ -6,12 +6,13 @@ import { createTestNamespace } from "@turnout/host/testing";
 import type { TestNamespace } from "@turnout/host/testing";
 import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { elementText, NftSession, readListing } from "@turnout/host/nft";
+import { NftSession } from "@turnout/host/nft";
 import { nftModule } from "./module.ts";
 import { rememberedEndpoint } from "./observe.ts";
 import type { NftObject } from "./objects.ts";
 import type { NftFacts } from "./options.ts";
 import type { Transaction } from "./plan.ts";
+import { listedTable } from "./test-support/listed-table.ts";
 import { proxyOf } from "./test-support/states.ts";
 import type { NftProxy } from "./test-support/states.ts";
 
@@ -76,8 +77,8 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
     const remember = (): Promise<string> =>
       nft(`add element ip turnout affinity { ${clients.map((key) => `${key} timeout 1h`).join(", ")} }`);
     const remembered = async (): Promise<readonly string[]> =>
-      (readListing(await nft("-j", "list", "set", "ip", "turnout", "affinity")).sets.get("affinity") ?? []).map((element) =>
-        rememberedEndpoint(elementText(element)),
+      (listedTable(await nft("-j", "list", "set", "ip", "turnout", "affinity")).sets.get("affinity") ?? []).map(({ key }) =>
+        rememberedEndpoint(key),
       );
     await remember();
     await proxy.sync([withAffinity(1)]);

@@ -33,14 +33,14 @@ describe("the table of nft, next to a map that a newer nft made", NEWER.needs, (
       log: createFakeLog(),
       netlink: { ...createFakeNetlink(), ...nftTableIn(`/run/netns/${name}`) },
     });
-    expect(await host.read(signal)).toBeUndefined();
+    expect(await host.read()).toBeUndefined();
     for (let times = 0; times < 2; times++) {
       await host.write(signal);
-      expect(await host.read(signal)).toEqual(TABLE_OBJECT);
+      expect(await host.read()).toEqual(TABLE_OBJECT);
     }
     for (let times = 0; times < 2; times++) {
       await host.drop();
-      expect(await host.read(signal)).toBeUndefined();
+      expect(await host.read()).toBeUndefined();
     }
     host.close();
   });

@@ -1,6 +1,6 @@
 import { OwnCommits } from "@turnout/host";
-import type { EchoCount, LinuxWorld } from "@turnout/host";
-import { dropNftTable, NftSession, readListing } from "@turnout/host/nft";
+import type { EchoCount, LinuxWorld, NftTableChain } from "@turnout/host";
+import { dropNftTable, NftSession } from "@turnout/host/nft";
 import { NFT_TABLE, readNftTable, renderNftTable } from "./nft-table.ts";
 import type { TableObject } from "../objects.ts";
 
@@ -21,9 +21,12 @@ export class NftHost {
   }
 
   /** The table as it is; undefined: there is none. @throws {ProxyError} */
-  async read(signal: AbortSignal): Promise<TableObject | undefined> {
-    const text = await this.#session.listTable("inet", NFT_TABLE, signal);
-    return text === undefined ? undefined : readNftTable(readListing(text));
+  async read(): Promise<TableObject | undefined> {
+    const table = await this.#netlink.nftTable("inet", NFT_TABLE, () => {
+      const chains = new Map<string, NftTableChain>();
+      return { chains, set: () => undefined, chain: (name: string, chain: NftTableChain) => void chains.set(name, chain) };
+    });
+    return table && readNftTable(table.chains);
   }
 
   /** Make it anew. @throws {ProxyError} what nft complained about. */

@@ -1,45 +1,31 @@
-import { readListing } from "@turnout/host/nft";
+import type { NftTableChain } from "@turnout/host";
 import { nftStatementText } from "@turnout/host/nft-statement";
 import { describe, expect, it } from "vitest";
 import { readNftTable, renderNftTable, TABLE_OBJECT } from "./nft-table.ts";
 
-/** As nft 1.0.6 lists a table, but for what nobody reads. */
-function listed(chains: readonly object[], rules: readonly object[]): string {
-  return JSON.stringify({
-    nftables: [{ table: { name: "turnout-ebpf" } }, ...chains.map((chain) => ({ chain })), ...rules.map((rule) => ({ rule }))],
-  });
-}
-
-const CHAINS = [
-  { name: "refuse", type: "filter", hook: "prerouting", prio: -300, policy: "accept" },
-  { name: "nat", type: "nat", hook: "postrouting", prio: 100, policy: "accept" },
-  { name: "watch", type: "filter", hook: "postrouting", prio: 0, policy: "accept" },
-];
-const RULES = [
-  { chain: "refuse", comment: "meta mark 0x7475726e reject with icmpx port-unreachable" },
-  { chain: "watch", comment: "ct status dnat counter" },
-];
+const REFUSE = {
+  hook: "type filter hook prerouting priority -300",
+  isDropping: false,
+  comments: ["meta mark 0x7475726e reject with icmpx port-unreachable"],
+};
+const NAT = { hook: "type nat hook postrouting priority 100", isDropping: false, comments: [] };
+const WATCH = { hook: "type filter hook postrouting priority 0", isDropping: false, comments: ["ct status dnat counter"] };
 
 describe("the table of nft", () => {
   it("is this", () =>
     expect(`${renderNftTable().map(nftStatementText).join("\n")}\n`).toMatchFileSnapshot("../../test/golden/nft-table.txt"));
 
   it("is known by its chains, their hooks and the rules' comments", () => {
-    expect(readNftTable(readListing(listed(CHAINS, RULES)))).toEqual(TABLE_OBJECT);
+    const valueOf = (chains: Readonly<Record<string, NftTableChain>>): unknown => readNftTable(Object.entries(chains)).value;
+    expect(readNftTable(Object.entries({ refuse: REFUSE, nat: NAT, watch: WATCH }))).toEqual(TABLE_OBJECT);
     const others = [
-      listed(CHAINS.slice(1), RULES.slice(1)),
-      listed(CHAINS, RULES.slice(1)),
-      listed(CHAINS, [...RULES, { chain: "nat" }]),
-      listed([...CHAINS, { name: "more" }], RULES),
-      listed(
-        CHAINS.map((chain) => ({ ...chain, prio: 1 })),
-        RULES,
-      ),
-      listed(
-        CHAINS.map((chain) => ({ ...chain, policy: "drop" })),
-        RULES,
-      ),
+      { nat: NAT, watch: WATCH },
+      { refuse: { ...REFUSE, comments: [] }, nat: NAT, watch: WATCH },
+      { refuse: REFUSE, nat: { ...NAT, comments: [""] }, watch: WATCH },
+      { refuse: REFUSE, nat: NAT, watch: WATCH, more: { hook: undefined, isDropping: false, comments: [] } },
+      { refuse: REFUSE, nat: { ...NAT, hook: "type nat hook postrouting priority 1" }, watch: WATCH },
+      { refuse: REFUSE, nat: NAT, watch: { ...WATCH, isDropping: true } },
     ];
-    for (const text of others) expect(readNftTable(readListing(text)).value).not.toEqual(TABLE_OBJECT.value);
+    for (const chains of others) expect(valueOf(chains)).not.toEqual(TABLE_OBJECT.value);
   });
 });

@@ -1,4 +1,4 @@
-import type { Listing } from "@turnout/host/nft";
+import type { NftTableChain } from "@turnout/host";
 import { ct, match, meta, printHook, printRule } from "@turnout/host/nft-statement";
 import type { NftCommand, NftHook, NftRuleStatement } from "@turnout/host/nft-statement";
 import type { TableObject } from "../objects.ts";
@@ -62,8 +62,8 @@ export function renderNftTable(): readonly NftCommand[] {
   ];
 }
 
-/** Make an object of the table as it was listed. Pure. */
-export function readNftTable({ chains }: Listing): TableObject {
+/** Make an object of the table's chains, as they were read. Pure. */
+export function readNftTable(chains: Iterable<readonly [name: string, chain: NftTableChain]>): TableObject {
   const value = [...chains].flatMap(([name, { hook = "no hook", isDropping, comments }]) =>
     linesOf(name, isDropping ? `${hook} and drops` : hook, comments),
   );

@@ -42,7 +42,7 @@ export class PacketHost {
 
   /** The table as it is; undefined: there is none, or no nft. */
   async table(signal: AbortSignal): Promise<TableObject | undefined> {
-    return (await this.isServed(signal)) ? await this.nft.read(signal) : undefined;
+    return (await this.isServed(signal)) ? await this.nft.read() : undefined;
   }
 
   /** Remove filters of clsact, and the table. Pins are another matter. @throws {ProxyError} */

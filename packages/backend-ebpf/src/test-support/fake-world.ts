@@ -15,7 +15,7 @@ export type FakeWorld = EbpfWorld & {
 /** Make one: of this machine it has the kernel's version alone. */
 export function fakeWorld(): FakeWorld {
   const [clock, log] = [new TestClock(), createFakeLog()];
-  const exec = createNftExec(() => ({ isDone: true, stdout: "", stderr: "", changed: [] }));
+  const exec = createNftExec(() => ({ isDone: true, stderr: "", changed: [] }));
   return {
     ...createEbpfWorld({ exec, clock, log }),
     clock,

@@ -1,22 +1,46 @@
-import type { NftElement, NftTable } from "@turnout/host";
-import { elementComment, elementText, readingListing, readListing, verdictText } from "@turnout/host/nft";
+import type { NftElement, NftTable, NftTableChain } from "@turnout/host";
 
-/**
- * Read out of what `nft -j list table` printed what netlink gives of that table.
- * @throws {ProxyError} `tool_failed` when the text isn't a listing of nft.
- */
+/** A JSON object of `nft -j`. */
+type Json = Readonly<Record<string, unknown>>;
+
+/** Read out of what `nft -j list` printed of one table, or of a set, what netlink gives of it. @throws {Error} when the text isn't such a listing. */
 export function listedTable(text: string): NftTable {
-  const { sets, chains } = readListing(text);
-  const elementsOf = (listed: readonly unknown[]): readonly NftElement[] => readingListing(() => listed.map(elementOf));
-  return { sets: new Map([...sets].map(([name, listed]) => [name, elementsOf(listed)])), chains };
+  const sets = new Map<string, readonly NftElement[]>();
+  const chains = new Map<string, NftTableChain & { readonly comments: string[] }>();
+  for (const { chain, rule, set, map } of (JSON.parse(text) as { readonly nftables: readonly Readonly<Record<string, Json | undefined>>[] })
+    .nftables) {
+    const elements = set ?? map;
+    if (elements !== undefined) sets.set(String(elements["name"]), ((elements["elem"] ?? []) as readonly unknown[]).map(elementOf));
+    if (chain !== undefined)
+      chains.set(String(chain["name"]), { hook: hookOf(chain), isDropping: chain["policy"] === "drop", comments: [] });
+    if (rule !== undefined) chains.get(String(rule["chain"]))?.comments.push(textOf(rule["comment"]));
+  }
+  return { sets, chains };
+}
+
+function hookOf({ type, hook, prio }: Json): string | undefined {
+  return hook === undefined ? undefined : `type ${textOf(type)} hook ${textOf(hook)} priority ${String(prio)}`;
 }
 
 function elementOf(listed: unknown): NftElement {
-  // A map's is a pair.
+  // A map's is a pair; one with a comment or a timeout is wrapped.
   const [key, value] = Array.isArray(listed) ? (listed as readonly unknown[]) : [listed];
-  return { key: elementText(key), value: value === undefined ? "" : valueText(value), comment: elementComment(key) };
+  const wrapped = (key as Json)["elem"] as Json | undefined;
+  return {
+    key: dataText(wrapped?.["val"] ?? key),
+    value: value === undefined ? "" : dataText(value),
+    comment: textOf(wrapped?.["comment"]),
+  };
 }
 
-function valueText(value: unknown): string {
-  return typeof value === "object" && value !== null && !("concat" in value) ? verdictText(value) : elementText(value);
+/** A key, a value or a verdict, as nft's language writes it: `10.0.0.1 . 80`, `goto x`, `drop`. */
+function dataText(data: unknown): string {
+  if (typeof data !== "object" || data === null) return String(data);
+  const [word = "", detail] = Object.entries(data)[0] ?? [];
+  if (word === "concat") return (detail as readonly unknown[]).map(String).join(" . ");
+  return [word, ...Object.values((detail ?? {}) as Json).map(String)].join(" ");
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }

@@ -62,8 +62,6 @@ describe("IPVS in memory", () => {
     expect(await counts()).toEqual(["1 0 0", "5 1 0"]);
     await clock.advance(900_000);
     expect(await counts()).toEqual(["1 0 0", "5 0 0"]);
-    ipvs.setConnections(WEB, TWO, 3, 4);
-    expect(await counts()).toEqual(["1 3 4", "5 0 0"]);
   });
 
   it("keeps a client with its real server, at weight 0 too, for as long as it was told", async () => {
@@ -85,12 +83,6 @@ describe("IPVS in memory", () => {
     expect(ipvs.trace(packet, () => 0)).toEqual(TWO);
     ipvs.run(server("edit-server", ONE, 1), { verb: "delete-server", service: WEB, server: ONE });
     expect(ipvs.trace(packet, () => 0)).toEqual(TWO);
-  });
-
-  it.each(["lc", "wlc", "sed"])("%s takes the one with the fewest connections", (scheduler) => {
-    const { ipvs } = created(scheduler);
-    ipvs.setConnections(WEB, ONE, 1, 0);
-    expect([ipvs.trace(packet, () => 0), ipvs.trace(packet, () => 0.99)]).toEqual([TWO, TWO]);
   });
 
   it.each(["sh", "mh"])("%s takes the same one for a client, whatever chance says", (scheduler) => {

@@ -155,13 +155,6 @@ export class FakeIpvs implements Ipvs {
     this.#marks.push({ family, mark });
   }
 
-  /** A real server has so many connections from now on, whatever it had. @throws {Error} when there is no such real server. */
-  setConnections(of: VirtualServerKey, { address, port }: RealServerKey, active: number, inactive: number): void {
-    const server = this.#services.get(virtualServerName(of))?.servers.get(serverName({ address, port }));
-    if (server === undefined) throw new Error(`no real server ${serverName({ address, port })} of ${virtualServerName(of)}`);
-    server.setConnections(active, inactive);
-  }
-
   /** Send a new connection somewhere, which is remembered: counted, and its client stays where the virtual server is persistent. */
   connect(packet: PacketEnds, random: () => number): RealServerKey | "reject" | undefined {
     const found = this.#choose(packet, random);

@@ -16,7 +16,6 @@ export class FakeRealServer implements RealServer {
   weight: number;
   readonly #clock: Clock;
   #entries: Entry[] = [];
-  #given = { active: 0, inactive: 0 };
 
   constructor(clock: Clock, { address, port, weight }: Pick<RealServer, "address" | "port" | "weight">) {
     this.#clock = clock;
@@ -26,22 +25,16 @@ export class FakeRealServer implements RealServer {
   }
 
   get activeConnections(): number {
-    return this.#given.active + this.#alive().filter(({ isActive }) => isActive).length;
+    return this.#alive().filter(({ isActive }) => isActive).length;
   }
 
   get inactiveConnections(): number {
-    return this.#given.inactive + this.#alive().filter(({ isActive }) => !isActive).length;
+    return this.#alive().filter(({ isActive }) => !isActive).length;
   }
 
   /** It has one connection more, for a while. */
   connect(isActive: boolean, seconds: number): void {
     this.#entries.push({ isActive, endMs: this.#clock.nowMs() + seconds * 1_000 });
-  }
-
-  /** It has so many connections, until told otherwise; those it had are over. */
-  setConnections(active: number, inactive: number): void {
-    this.#entries = [];
-    this.#given = { active, inactive };
   }
 
   /** As it is now. */

@@ -6,8 +6,9 @@ import type { FakeRealServer } from "./fake-server.ts";
 /**
  * Choose the real server of a new connection; undefined: none may have it.
  *
- * Shape: `random` decides where the kernel's choice depends on what went before (rr, wrr) or on nothing (ties).
- * Edges: hashes are others than the kernel's, but as steady. `lblc`, `lblcr` and `nq` are taken for `lc` and `sed`.
+ * Shape: `random` decides where the kernel's choice depends on what went before: on the last one (rr, wrr) or on how many connections each has, as
+ * with all schedulers that are not named here.
+ * Edges: hashes are others than the kernel's, but as steady.
  * @source Linux net/netfilter/ipvs/ip_vs_rr.c and its neighbours
  */
 export function schedule(
@@ -24,37 +25,11 @@ export function schedule(
       return withFallback(byHash(servers, ends), usable, ends, flags);
     case "mh":
       return byHash(usable, ends);
-    case "dh": {
-      const found = byHash(servers, packet.destination);
-      return found !== undefined && found.weight > 0 ? found : undefined;
-    }
-    case "fo":
-      return best(usable, ({ weight }) => weight, random);
-    case "ovf":
-      return best(
-        usable.filter(({ weight, activeConnections }) => activeConnections + 1 <= weight),
-        ({ weight }) => weight,
-        random,
-      );
-    case "lc":
-    case "lblc":
-    case "lblcr":
-      return best(usable, (server) => -load(server), random);
-    case "wlc":
-      return best(usable, (server) => -load(server) / server.weight, random);
-    case "sed":
-    case "nq":
-      return best(usable, ({ activeConnections, weight }) => -(activeConnections + 1) / weight, random);
     case "wrr":
       return byWeight(usable, random);
     default:
       return usable[Math.floor(random() * usable.length)];
   }
-}
-
-/** @source Linux ip_vs_dest_conn_overhead */
-function load({ activeConnections, inactiveConnections }: FakeRealServer): number {
-  return activeConnections * 256 + inactiveConnections;
 }
 
 function withFallback(
@@ -76,14 +51,4 @@ function byHash(servers: readonly FakeRealServer[], text: string): FakeRealServe
 function byWeight(servers: readonly FakeRealServer[], random: () => number): FakeRealServer | undefined {
   let left = random() * servers.reduce((sum, { weight }) => sum + weight, 0);
   return servers.find(({ weight }) => (left -= weight) < 0) ?? servers.at(-1);
-}
-
-function best(
-  servers: readonly FakeRealServer[],
-  worth: (server: FakeRealServer) => number,
-  random: () => number,
-): FakeRealServer | undefined {
-  const most = Math.max(...servers.map(worth));
-  const all = servers.filter((server) => worth(server) === most);
-  return all[Math.floor(random() * all.length)];
 }

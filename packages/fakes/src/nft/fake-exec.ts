@@ -8,19 +8,18 @@ const KILLED = 137;
 /** What one input came to. */
 export interface NftResult {
   readonly isDone: boolean;
-  readonly stdout: string;
   readonly stderr: string;
   /** Tables that were changed; empty when nothing was. */
   readonly changed: readonly string[];
 }
 
-/** Runs an input, as text and as data, or as text only: nft's answer, or nft is killed before or after it did its work. */
-export type RunInput = (text: string, data: unknown) => NftResult | "killed";
+/** Runs an input, which whoever reads no text gets as data: nft's answer, or nft is killed before or after it did its work. */
+export type RunInput = (data: unknown) => NftResult | "killed";
 
 /**
  * The programs of the host: there is nft, under whatever path, and nothing else.
  *
- * Shape: `nft -f -` and `nft -j list …` as the backends call them, and `nft --version`. Whoever reads no text gets what it says as data.
+ * Shape: `nft -f -` as the backends call it, and `nft --version`.
  */
 export function createNftExec(runInput: RunInput): Exec {
   const run = (file: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> =>
@@ -32,11 +31,10 @@ function runOnce(file: string, args: readonly string[], options: ExecOptions, ru
   if (options.signal?.aborted === true) throw new ProxyError("canceled", "the command was given up", { object: [file, ...args].join(" ") });
   if (!isNft(file)) throw missing(file, args);
   if (args.join(" ") === "--version") return { code: 0, stdout: VERSION, stderr: "" };
-  const isFile = args.join(" ") === "-f -";
-  if (!isFile && args[0] !== "-j") return { code: 1, stdout: "", stderr: "Error: the fake lists JSON only\n" };
-  const answer = runInput(isFile ? (options.input ?? "") : args.slice(1).join(" "), options.data);
+  if (args.join(" ") !== "-f -") return { code: 1, stdout: "", stderr: "Error: the fake lists nothing\n" };
+  const answer = runInput(options.data);
   if (answer === "killed") return { code: KILLED, stdout: "", stderr: "" };
-  return { code: answer.isDone ? 0 : 1, stdout: answer.stdout, stderr: answer.stderr };
+  return { code: answer.isDone ? 0 : 1, stdout: "", stderr: answer.stderr };
 }
 
 function isNft(file: string): boolean {

@@ -11,7 +11,7 @@ import { execute } from "./execute.ts";
 import type { Transaction } from "./execute.ts";
 import { createNftExec } from "./fake-exec.ts";
 import type { NftResult } from "./fake-exec.ts";
-import { netlinkTable, rulesetText, setText } from "./json.ts";
+import { netlinkTable, rulesetText } from "./json.ts";
 import { learnKey } from "./learn-key.ts";
 import { Refusal } from "./refusal.ts";
 import { Ruleset } from "./ruleset.ts";
@@ -46,7 +46,7 @@ export class FakeNft {
 
   constructor(host: FakeNftHost) {
     this.#host = host;
-    this.exec = createNftExec((text, data) => (data === undefined ? this.#list(text) : this.#runOwn(data as readonly NftStatement[])));
+    this.exec = createNftExec((data) => this.#runOwn(data as readonly NftStatement[]));
     host.netlink.serveNft({
       read: (family, name) => {
         const table = this.ruleset.tables.get(`${family} ${name}`);
@@ -97,15 +97,6 @@ export class FakeNft {
     return this.#host.clock.nowMs();
   }
 
-  /** The one listing that is asked for: `list set ip t s`. */
-  #list(text: string): NftResult {
-    const [, what, family = "", name = "", set = ""] = text.trim().split(/\s+/);
-    const table = this.ruleset.tables.get(`${family} ${name}`);
-    const found = what === "set" ? table?.sets.get(set) : undefined;
-    if (table === undefined || found === undefined) return refused("No such file or directory");
-    return { isDone: true, stdout: setText(table, found, this.#nowMs()), stderr: "", changed: [] };
-  }
-
   /** What netlink is given. @throws {ProxyError} what the kernel refuses. */
   #write(statements: readonly NftStatement[]): boolean {
     const answer = this.#runOwn(statements, "unreported");
@@ -144,10 +135,10 @@ export class FakeNft {
     if (changed.length > 0 && pid === OWN_PID)
       this.#written += statements.reduce((sum, one) => sum + (isElements(one) ? one.elements.length : 1), 0);
     if (changed.length > 0 && reporting === "reported") this.#host.netlink.commitNft({ pid, process: "nft", tables: changed });
-    return { isDone: true, stdout: "", stderr: "", changed };
+    return { isDone: true, stderr: "", changed };
   }
 }
 
 function refused(message: string): NftResult {
-  return { isDone: false, stdout: "", stderr: `Error: ${message}\n`, changed: [] };
+  return { isDone: false, stderr: `Error: ${message}\n`, changed: [] };
 }

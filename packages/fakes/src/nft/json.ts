@@ -6,23 +6,14 @@ import { valueJson } from "./types.ts";
 
 const METAINFO = { metainfo: { version: "1.0.6", release_name: "Lester Gooch #5", json_schema_version: 1 } };
 
-/** What `nft -j list set` prints. */
-export function setText({ family, name }: Table, set: NftSet, nowMs: number): string {
-  return print([setEntry(set, { family, table: name }, nowMs)]);
-}
-
 /** What `nft -j list ruleset` prints; rules as they were given. */
 export function rulesetText({ tables }: Ruleset, nowMs: number): string {
-  return print(inOrder(tables).flatMap((table) => tableEntries(table, nowMs)));
+  return `${JSON.stringify({ nftables: [METAINFO, ...inOrder(tables).flatMap((table) => tableEntries(table, nowMs))] })}\n`;
 }
 
 /** In the order in which they were made. */
 function inOrder<T extends { readonly handle: number }>(things: ReadonlyMap<string, T>): readonly T[] {
   return [...things.values()].sort((a, b) => a.handle - b.handle);
-}
-
-function print(entries: readonly unknown[]): string {
-  return `${JSON.stringify({ nftables: [METAINFO, ...entries] })}\n`;
 }
 
 function tableEntries({ family, name, handle: own, chains, sets }: Table, nowMs: number): readonly unknown[] {

@@ -32,6 +32,7 @@ import type { WatchHandlers } from "./watch.ts";
 import { WriteChannel } from "./write-channel.ts";
 import { attribute, findAttribute, host32, zeroEnded } from "./message.ts";
 import { errno, kernelError } from "./errno.ts";
+import type { NftFamily } from "../nft-statement/syntax.ts";
 
 // @source linux/netfilter/nfnetlink.h NFNL_SUBSYS_IPSET, linux/netfilter/ipset/ip_set.h IPSET_CMD_LIST
 const LIST = (6 << 8) | 7;
@@ -150,14 +151,14 @@ export interface Netlink {
    * Edges: `open` is called again where somebody commits meanwhile. Sets of ranges, and of other parts than addresses, protocols, ports and
    * numbers, are left out.
    */
-  nftTable<T extends NftTableSink>(family: "ip" | "ip6", table: string, open: () => T): Promise<T | undefined>;
+  nftTable<T extends NftTableSink>(family: NftFamily, table: string, open: () => T): Promise<T | undefined>;
   /**
    * Make a transaction of elements of nf_tables, in the kernel's own bytes; it is carried out when what comes back is called, as a whole or not at all.
    * @throws {ProxyError} from that function: what the kernel refused, `not_found`, `already_exists`, `permission_denied`, `tool_failed`.
    */
   prepareNftWrite(statements: readonly NftElements[]): () => Promise<void>;
   /** Remove a table of nf_tables with everything in it. @throws {ProxyError} `not_found` where it isn't there; what else the kernel refused. */
-  deleteNftTable(family: "inet" | "ip" | "ip6", table: string): Promise<void>;
+  deleteNftTable(family: NftFamily, table: string): Promise<void>;
   /**
    * Follow changes to the nf_tables ruleset, whoever makes them, but for those of {@link Netlink.prepareNftWrite} and {@link Netlink.deleteNftTable}.
    *

@@ -1,6 +1,7 @@
 import { ProxyError } from "@turnout/core";
 import type { Netlink } from "../netlink/netlink.ts";
 import type { OwnCommits } from "../watch/own-commits.ts";
+import type { NftFamily } from "../nft-statement/syntax.ts";
 
 /**
  * Remove a table, if it is there: over netlink, because nft reads all that it deletes, and other programs' sets, and crashes at those that it can't read.
@@ -8,7 +9,7 @@ import type { OwnCommits } from "../watch/own-commits.ts";
  */
 export async function dropNftTable(
   { own, netlink }: { readonly own: OwnCommits; readonly netlink: Pick<Netlink, "deleteNftTable"> },
-  family: "inet" | "ip" | "ip6",
+  family: NftFamily,
   table: string,
 ): Promise<void> {
   try {

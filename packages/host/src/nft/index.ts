@@ -5,10 +5,8 @@
  */
 export { tryNftWrite } from "./crash.ts";
 export { dropNftTable } from "./drop-table.ts";
-export { elementComment, elementText, readingListing, readListing, verdictText } from "./listing.ts";
-export type { Listing } from "./listing.ts";
 export { NftSession } from "./nft-session.ts";
-export { readNftTable } from "./read-rules.ts";
+export { readingListing, readNftTable } from "./read-rules.ts";
 export { readShownTable, textsByHandle } from "./shown-table.ts";
 export { calledAt, DSTNAT, inOrder, SRCNAT } from "./hook-order.ts";
 export { nftError } from "./errors.ts";

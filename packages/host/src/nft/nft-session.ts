@@ -1,20 +1,14 @@
-import { ProxyError } from "@turnout/core";
 import type { Clock, Exec, ExecResult, Log, StartedCommand } from "@turnout/core";
 import type { Netlink } from "../netlink/netlink.ts";
 import { isCrash } from "../exec/exec-errors.ts";
 import { isElements, nftStatementText } from "../nft-statement/nft-statement.ts";
 import type { NftStatement } from "../nft-statement/nft-statement.ts";
-import type { NftFamily } from "../nft-statement/syntax.ts";
 import { EchoCount } from "../watch/own-commits.ts";
 import type { OwnCommits } from "../watch/own-commits.ts";
 import { nftCrash } from "./crash.ts";
 import { nftError } from "./errors.ts";
 import { Patience } from "./patience.ts";
 
-/** A small transaction takes some ms, on a slow machine beside another's large commit a second; a MB takes a third of a second. */
-const COMMIT_PATIENCE = { baseMs: 3_000, perKBMs: 10, firstFactor: 4 };
-/** What there is to list is known only afterwards: 20 s for a million elements. */
-const LIST_PATIENCE = { baseMs: 60_000, perKBMs: 0, firstFactor: 1 };
 /** An nft that has waited for a transaction so long is ended, because it takes 5 MB, and most changes are of elements alone. */
 const WAIT_MS = 10_000;
 /** The nft of the next transaction is started so long after one: starting a process takes this one some ms, which are not to be in the way of a sync. */
@@ -46,8 +40,7 @@ export class NftSession {
   readonly #own: OwnCommits;
   readonly #table: string;
   readonly #kernel: NftSessionHost["kernel"];
-  readonly #commitPatience = new Patience(COMMIT_PATIENCE);
-  readonly #listPatience = new Patience(LIST_PATIENCE);
+  readonly #patience = new Patience();
   /** Started, and waiting for its input. */
   #waiting: StartedCommand | undefined;
   /** Of what is next with that: its start or its end. */
@@ -99,30 +92,10 @@ export class NftSession {
     this.#later(() => this.close(), WAIT_MS);
   }
 
-  /** List a table as JSON; undefined when it doesn't exist. */
-  async listTable(family: NftFamily, table: string, signal: AbortSignal): Promise<string | undefined> {
-    const { code, stdout, stderr } = await this.#list(["table", family, table], signal);
-    if (code === 0) return stdout;
-    const error = nftError(stderr, `list table ${family} ${table}`);
-    if (ProxyError.is(error, "not_found")) return undefined;
-    throw error;
-  }
-
-  /** List a set as JSON. @throws {ProxyError} `not_found` when it doesn't exist. */
-  async listSet(family: "ip" | "ip6", table: string, set: string, signal: AbortSignal): Promise<string> {
-    const { code, stdout, stderr } = await this.#list(["set", family, table, set], signal);
-    if (code !== 0) throw nftError(stderr, `list set ${family} ${table} ${set}`);
-    return stdout;
-  }
-
   close(): void {
     clearTimeout(this.#timer);
     this.#waiting?.close();
     this.#waiting = undefined;
-  }
-
-  #list(what: readonly string[], signal: AbortSignal): Promise<ExecResult> {
-    return this.#listPatience.during(0, (timeoutMs) => this.#exec.run(this.#nft, ["-j", "list", ...what], { signal, timeoutMs }));
   }
 
   async #carryOut(statements: readonly NftStatement[], signal: AbortSignal): Promise<void> {
@@ -135,7 +108,7 @@ export class NftSession {
   /** Where nft crashes, it is tried once more with other programs' sets out of its sight: they are what it mostly can't read. */
   async #finish(input: string, data: readonly NftStatement[], signal: AbortSignal): Promise<ExecResult> {
     const attempt = (text: string): Promise<ExecResult> =>
-      this.#commitPatience.during(text.length, (timeoutMs) => this.#nextNft().finish(text, { signal, timeoutMs, data }));
+      this.#patience.during(text.length, (timeoutMs) => this.#nextNft().finish(text, { signal, timeoutMs, data }));
     // What is listed at the end of the input decides what nft reads before it begins.
     const confined = `${input}list table ${this.#table}\n`;
     if (this.#isConfined) return await attempt(confined);

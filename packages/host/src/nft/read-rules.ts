@@ -1,3 +1,4 @@
+import { ProxyError } from "@turnout/core";
 import { flagsOf, hasFlags } from "../rules/tcp-flags.ts";
 import { clipped, queuesOf } from "../rules/values.ts";
 import type { Action, ExternalChain, ExternalRule, ExternalTable, PartlyKnown, Test } from "../rules/rule.ts";
@@ -30,6 +31,19 @@ export function readNftTable(family: string, name: string, listed: unknown, show
     chains.get(String(rule["chain"]))?.rules.push({ ...readNftRule(expressions, sets), text, deletion });
   }
   return { name: `table ${family} ${name}`, tool: "nft", place: `${family} ${name}`, chains };
+}
+
+/**
+ * Read a listing: its forms are nft's, and another version's may be others.
+ * @throws {ProxyError} `tool_failed` for whatever `read` throws.
+ */
+export function readingListing<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    const hint = "is this nft newer than those that Turnout was tested with?";
+    throw ProxyError.from(error, "tool_failed", "what nft listed can't be read", { hint });
+  }
 }
 
 function hookOf(chain: Json, shown: ReadonlyMap<string, readonly string[]>): Pick<ExternalChain, "hook"> {

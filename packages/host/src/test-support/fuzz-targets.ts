@@ -20,10 +20,9 @@ import { parseSetType, readElements } from "../netlink/nft/nft-elements.ts";
 import type { NftSetType } from "../netlink/nft/nft-elements.ts";
 import { NftEventReader, parseGeneration } from "../netlink/nft/nft-events.ts";
 import { watch } from "../netlink/watch.ts";
-import { readingListing, readListing } from "../nft/listing.ts";
 import { parseCapabilities } from "../rights/linux-capabilities.ts";
 import { readIptablesTable } from "../iptables/rules/listed-rules.ts";
-import { readNftTable } from "../nft/read-rules.ts";
+import { readingListing, readNftTable } from "../nft/read-rules.ts";
 import { evaluateChain } from "../rules/evaluate.ts";
 import type { ExternalTable, HookedPacket } from "../rules/rule.ts";
 import { verdictOf } from "../rules/verdict.ts";
@@ -143,7 +142,6 @@ export const FUZZ_TARGETS: readonly FuzzTarget[] = [
       }),
   },
   { name: "netlink-nft-events", form: "bytes", run: watchEvents },
-  { name: "nft-listing", form: "json", run: text(readListing) },
   { name: "iptables-save", form: "text", run: text((saved) => FAMILIES.map((family) => readRules(saved, family, () => true))) },
   { name: "ipset-save", form: "text", run: text(readSets) },
   {

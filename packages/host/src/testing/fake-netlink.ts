@@ -14,6 +14,7 @@ import type { NftPartsQuestion } from "../netlink/nft/nft-parts.ts";
 import type { NftElements } from "../nft-statement/nft-statement.ts";
 import type { NftTable, NftTableSink } from "../netlink/nft/nft-table.ts";
 import type { NftEvent } from "../netlink/nft/nft-events.ts";
+import type { NftFamily } from "../nft-statement/syntax.ts";
 
 /** What a {@link FakeNetlink} starts with. */
 export interface FakeNetlinkState {
@@ -26,11 +27,11 @@ export interface FakeNetlinkState {
 
 /** The tables of nf_tables behind a {@link FakeNetlink}. */
 export interface FakeNftTables {
-  read(family: "ip" | "ip6", table: string): NftTable | undefined;
+  read(family: NftFamily, table: string): NftTable | undefined;
   /** Gives whether something changed. */
   write(statements: readonly NftElements[]): boolean;
   /** @throws {ProxyError} `not_found`. */
-  remove(family: "inet" | "ip" | "ip6", table: string): void;
+  remove(family: NftFamily, table: string): void;
 }
 
 /** A {@link Netlink} in memory. */
@@ -182,7 +183,7 @@ function nftTables(
       const found = tables.read(family, table);
       return Promise.resolve(found && partsOf(found, question));
     },
-    nftTable<T extends NftTableSink>(family: "ip" | "ip6", table: string, open: () => T): Promise<T | undefined> {
+    nftTable<T extends NftTableSink>(family: NftFamily, table: string, open: () => T): Promise<T | undefined> {
       const found = tables.read(family, table);
       return Promise.resolve(found && filled(open(), found));
     },
@@ -199,7 +200,7 @@ function partsOf({ sets, chains }: NftTable, { elements, chains: wanted }: NftPa
 }
 
 function filled<T extends NftTableSink>(sink: T, { sets, chains }: NftTable): T {
-  for (const [name, chain] of chains) sink.chain(name, chain);
+  for (const [name, chain] of chains) sink.chain?.(name, chain);
   for (const [name, elements] of sets) elements.forEach(sink.set(name) ?? (() => undefined));
   return sink;
 }

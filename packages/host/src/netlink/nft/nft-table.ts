@@ -1,4 +1,5 @@
 import type { NetlinkChannel } from "../channel.ts";
+import type { NftFamily } from "../../nft-statement/syntax.ts";
 import { errno, kernelError } from "../errno.ts";
 import { attribute, findAttribute, zeroEnded, zeroTerminated } from "../message.ts";
 import { hookText, parseChain } from "./nft-chains.ts";
@@ -28,7 +29,8 @@ export interface NftTable {
 export interface NftTableSink {
   /** There is such a set or map; what comes back is called for each of its elements; undefined: they aren't read. */
   set(name: string): ((element: NftElement) => void) | undefined;
-  chain(name: string, chain: NftTableChain): void;
+  /** Without it, chains aren't read. */
+  chain?(name: string, chain: NftTableChain): void;
 }
 
 // Message types, attributes. @source linux/netfilter/nf_tables.h (subsystem 10)
@@ -37,12 +39,12 @@ const TABLE = 1;
 const SET_NAME = 2;
 const ELEMENTS_SET = 2;
 const RULE = { table: 1, chain: 2, userdata: 7 } as const;
-const FAMILIES = { ip: 2, ip6: 10 } as const;
+const FAMILIES: Readonly<Record<NftFamily, number>> = { inet: 1, ip: 2, ip6: 10 };
 /** A read takes half a second at 100,000 elements; who commits more often than that mostly commits to other tables. */
 const TRIES_MAX = 5;
 
 /** The part of a request that says which table is meant. */
-export function tableRequest(family: "ip" | "ip6", table: string): Buffer {
+export function tableRequest(family: NftFamily, table: string): Buffer {
   return Buffer.concat([Buffer.of(FAMILIES[family], 0, 0, 0), attribute(TABLE, zeroEnded(table))]);
 }
 
@@ -50,7 +52,7 @@ export function tableRequest(family: "ip" | "ip6", table: string): Buffer {
  * Tell whether there is such a table; `nft list tables` reads all chains and sets first, which takes many seconds beside the chains of an iptables proxy.
  * @throws {ProxyError} `permission_denied`, `tool_failed`.
  */
-export async function hasTable(channel: Pick<NetlinkChannel, "request">, family: "ip" | "ip6", table: string): Promise<boolean> {
+export async function hasTable(channel: Pick<NetlinkChannel, "request">, family: NftFamily, table: string): Promise<boolean> {
   const outcome = await channel.request(NFT.getTable, tableRequest(family, table));
   // A kernel without nf_tables knows no such message.
   if (outcome === errno("ENOENT") || outcome === errno("EINVAL")) return false;
@@ -68,7 +70,7 @@ export async function hasTable(channel: Pick<NetlinkChannel, "request">, family:
  */
 export async function readNftTable<T extends NftTableSink>(
   openChannel: () => Pick<NetlinkChannel, "request" | "dump" | "close">,
-  family: "ip" | "ip6",
+  family: NftFamily,
   table: string,
   open: () => T,
 ): Promise<T | undefined> {
@@ -106,13 +108,13 @@ export async function listSets(
 /** One try. */
 class TableReader {
   readonly #channel: Pick<NetlinkChannel, "request" | "dump">;
-  readonly #family: "ip" | "ip6";
+  readonly #family: NftFamily;
   readonly #table: string;
   readonly #request: Buffer;
   /** Something changed meanwhile. */
   isInterrupted = false;
 
-  constructor(channel: Pick<NetlinkChannel, "request" | "dump">, family: "ip" | "ip6", table: string) {
+  constructor(channel: Pick<NetlinkChannel, "request" | "dump">, family: NftFamily, table: string) {
     this.#channel = channel;
     this.#family = family;
     this.#table = table;
@@ -122,7 +124,7 @@ class TableReader {
   /** Resolves to whether there is such a table. */
   async read(sink: NftTableSink): Promise<boolean> {
     if (!(await hasTable(this.#channel, this.#family, this.#table))) return false;
-    for (const [name, chain] of await this.#chains()) sink.chain(name, chain);
+    if (sink.chain !== undefined) for (const [name, chain] of await this.#chains()) sink.chain(name, chain);
     const listed = await listSets(this.#channel, this.#request);
     if (listed === undefined || listed.isInterrupted) this.isInterrupted = true;
     for (const [name, type] of listed?.sets ?? []) {

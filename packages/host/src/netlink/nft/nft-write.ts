@@ -4,6 +4,7 @@ import { encodeNftBatch, encodeTableDeletion } from "./nft-batch.ts";
 import type { NftBatch } from "./nft-batch.ts";
 import type { NftElements } from "../../nft-statement/nft-statement.ts";
 import type { Refused, WriteChannel } from "../write-channel.ts";
+import type { NftFamily } from "../../nft-statement/syntax.ts";
 
 /** What a refusal mostly comes of. */
 const HINTS: ReadonlyMap<number, string> = new Map([
@@ -28,11 +29,7 @@ export function prepareNftWrite(channel: () => Pick<WriteChannel, "send">, state
 }
 
 /** Remove a table of nf_tables with everything in it. @throws {ProxyError} `not_found` where it isn't there; what else the kernel refused. */
-export async function deleteNftTable(
-  channel: () => Pick<WriteChannel, "send">,
-  family: "inet" | "ip" | "ip6",
-  table: string,
-): Promise<void> {
+export async function deleteNftTable(channel: () => Pick<WriteChannel, "send">, family: NftFamily, table: string): Promise<void> {
   const [first] = await channel().send(encodeTableDeletion(family, table));
   if (first !== undefined) throw kernelError(first.errno, "a table can't be removed", { object: `table ${family} ${table}` });
 }
