@@ -9,7 +9,7 @@ export { readHostAddresses } from "./addresses/host-addresses.ts";
 export type { HostAddresses } from "./addresses/host-addresses.ts";
 export { OwnAddresses } from "./addresses/own-addresses.ts";
 export type { OwnDevice } from "./addresses/own-addresses.ts";
-export { Mutex } from "./addresses/mutex.ts";
+export { Mutex } from "./netlink/mutex.ts";
 export { createExec } from "./exec/exec.ts";
 export { installHint } from "./exec/tool-packages.ts";
 export { Inbox } from "./watch/inbox.ts";

@@ -4,7 +4,7 @@ import { createFakeNetlink } from "../testing/fake-netlink.ts";
 import type { LinuxWorld } from "../world.ts";
 import { describe, expect, it } from "vitest";
 import { OwnAddresses } from "./own-addresses.ts";
-import { Mutex } from "./mutex.ts";
+import { Mutex } from "../netlink/mutex.ts";
 
 const { signal } = new AbortController();
 const DEVICE = { name: "turnout0", hint: "rename it" };

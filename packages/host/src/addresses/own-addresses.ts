@@ -1,7 +1,7 @@
 import { FAMILIES, ProxyError } from "@turnout/core";
 import type { Exec, IPFamily } from "@turnout/core";
 import type { Netlink } from "../netlink/netlink.ts";
-import type { Mutex } from "./mutex.ts";
+import type { Mutex } from "../netlink/mutex.ts";
 
 const FLAG: Readonly<Record<IPFamily, string>> = { IPv4: "-4", IPv6: "-6" };
 /**

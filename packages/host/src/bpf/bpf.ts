@@ -1,6 +1,6 @@
+import { Mutex } from "../netlink/mutex.ts";
 import type { CgroupHook } from "./constants.ts";
 import { openPinned } from "./handle.ts";
-import type { Libbpf } from "./libbpf-calls.ts";
 import { loadLibbpf } from "./libbpf.ts";
 import { attachToCgroup, linkFrom } from "./link.ts";
 import type { BpfLink } from "./link.ts";
@@ -51,66 +51,24 @@ export interface Bpf {
   removePins(folder: string): void;
 }
 
+/** libbpf has one place for all that it says, so objects are loaded in turn. */
+const LOADING = new Mutex();
+
 /** Make the real {@link Bpf}. Touches nothing yet. */
 export function createBpf(): Bpf {
-  return new KernelBpf();
-}
-
-class KernelBpf implements Bpf {
-  /** libbpf has one place for all that it says, so objects are loaded in turn. */
-  static #turn: Promise<unknown> = Promise.resolve();
-
-  load(path: string, options: LoadOptions = {}): Promise<LoadedObject> {
-    const mine = KernelBpf.#turn.then(() => loadObject(this.#lib, path, options));
-    KernelBpf.#turn = Promise.allSettled([mine]);
-    return mine;
-  }
-
-  createMap(spec: MapSpec): BpfMap {
-    return createMap(this.#lib, spec);
-  }
-
-  openMap(where: { readonly pin: string } | { readonly id: number }): BpfMap {
-    return "pin" in where ? mapFrom(this.#lib, openPinned(this.#lib, where.pin), where.pin) : mapById(this.#lib, where.id);
-  }
-
-  openProgram(pin: string): BpfProgram {
-    return programFrom(this.#lib, openPinned(this.#lib, pin), pin);
-  }
-
-  openLink(pin: string): BpfLink {
-    return linkFrom(this.#lib, openPinned(this.#lib, pin), pin);
-  }
-
-  attachToCgroup(program: BpfProgram, cgroup: string, hook: CgroupHook): BpfLink {
-    return attachToCgroup(this.#lib, program, cgroup, hook);
-  }
-
-  attachTc(program: BpfProgram, place: TcPlace, name: TcFilterName): TcAttachment {
-    return attachTc(this.#lib, program, place, name);
-  }
-
-  attachClsact(program: BpfProgram, place: TcPlace, name: TcFilterName): TcFilter {
-    return attachClsact(this.#lib, program, place, name);
-  }
-
-  detachClsact(place: TcPlace, name: TcFilterName): void {
-    detachClsact(this.#lib, place, name);
-  }
-
-  clsactProgram(place: TcPlace, name: TcFilterName): number | undefined {
-    return clsactProgram(this.#lib, place, name);
-  }
-
-  pins(folder: string): readonly Pin[] {
-    return listPins(this.#lib, folder);
-  }
-
-  removePins(folder: string): void {
-    removePins(this.#lib, folder);
-  }
-
-  get #lib(): Libbpf {
-    return loadLibbpf();
-  }
+  const lib = loadLibbpf;
+  return {
+    load: (path, options = {}) => LOADING.run(() => loadObject(lib(), path, options)),
+    createMap: (spec) => createMap(lib(), spec),
+    openMap: (where) => ("pin" in where ? mapFrom(lib(), openPinned(lib(), where.pin), where.pin) : mapById(lib(), where.id)),
+    openProgram: (pin) => programFrom(lib(), openPinned(lib(), pin), pin),
+    openLink: (pin) => linkFrom(lib(), openPinned(lib(), pin), pin),
+    attachToCgroup: (program, cgroup, hook) => attachToCgroup(lib(), program, cgroup, hook),
+    attachTc: (program, place, name) => attachTc(lib(), program, place, name),
+    attachClsact: (program, place, name) => attachClsact(lib(), program, place, name),
+    detachClsact: (place, name) => detachClsact(lib(), place, name),
+    clsactProgram: (place, name) => clsactProgram(lib(), place, name),
+    pins: (folder) => listPins(lib(), folder),
+    removePins: (folder) => removePins(lib(), folder),
+  };
 }

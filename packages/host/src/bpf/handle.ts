@@ -153,6 +153,15 @@ export function guarded<T>(fd: number, make: (fd: number) => T): T {
   }
 }
 
+/** Take over a file descriptor that should be of a kind. @throws {ProxyError} `invalid_object` when it isn't. */
+export function takenAs<T>(kind: HandleKind, fd: number, object: string, make: (fd: number) => T): T {
+  return guarded(fd, (one) => {
+    const found = kindOf(one);
+    if (found !== kind) throw new ProxyError("invalid_object", `this is a ${found ?? "file"} and no BPF ${kind}`, { object });
+    return make(one);
+  });
+}
+
 /** Tell whether a result says that there is none. */
 export function isMissing(result: number): boolean {
   return result === -errno("ENOENT");

@@ -1,9 +1,8 @@
 import { closeSync, constants, openSync } from "node:fs";
-import { ProxyError } from "@turnout/core";
 import { CGROUP_HOOK, TCX } from "./constants.ts";
 import type { CgroupHook, Direction } from "./constants.ts";
 import { checked, fileError } from "./errors.ts";
-import { guarded, infoOf, kindOf, KernelHandle } from "./handle.ts";
+import { infoOf, KernelHandle, takenAs } from "./handle.ts";
 import type { BpfHandle } from "./handle.ts";
 import { readLinkInfo } from "./info.ts";
 import type { LinkInfo } from "./info.ts";
@@ -77,8 +76,5 @@ export function attachByTcx(lib: Libbpf, program: BpfProgram, ifindex: number, d
 
 /** Take over a file descriptor that should be a link's. @throws {ProxyError} `invalid_object` when it isn't. */
 export function linkFrom(lib: Libbpf, fd: number, object: string): KernelLink {
-  return guarded(fd, (one) => {
-    if (kindOf(one) !== "link") throw new ProxyError("invalid_object", `this is a ${kindOf(one) ?? "file"} and no BPF link`, { object });
-    return new KernelLink(lib, one, `link ${object}`);
-  });
+  return takenAs("link", fd, object, (one) => new KernelLink(lib, one, `link ${object}`));
 }

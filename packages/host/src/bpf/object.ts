@@ -198,7 +198,16 @@ function takeOver(lib: Libbpf, programs: readonly NamedProgram[], maps: readonly
       pinned.push(pin);
     }
     const verifierLogs = new Map(programs.flatMap(({ name, log }) => (log[0] === 0 ? [] : [[name, zeroTerminated(log)] as const])));
-    return new Loaded(ownPrograms, ownMaps, verifierLogs);
+    return {
+      programs: ownPrograms,
+      maps: ownMaps,
+      verifierLogs,
+      program: (name) => found(ownPrograms, "program", name),
+      map: (name) => found(ownMaps, "map", name),
+      close() {
+        for (const one of open) one.close();
+      },
+    };
   } catch (error) {
     for (const pin of pinned) rmSync(pin, { force: true });
     for (const one of open) one.close();
@@ -206,31 +215,8 @@ function takeOver(lib: Libbpf, programs: readonly NamedProgram[], maps: readonly
   }
 }
 
-class Loaded implements LoadedObject {
-  readonly programs: ReadonlyMap<string, BpfProgram>;
-  readonly maps: ReadonlyMap<string, BpfMap>;
-  readonly verifierLogs: ReadonlyMap<string, string>;
-
-  constructor(programs: ReadonlyMap<string, BpfProgram>, maps: ReadonlyMap<string, BpfMap>, verifierLogs: ReadonlyMap<string, string>) {
-    this.programs = programs;
-    this.maps = maps;
-    this.verifierLogs = verifierLogs;
-  }
-
-  program(name: string): BpfProgram {
-    return found(this.programs.get(name), "program", name);
-  }
-
-  map(name: string): BpfMap {
-    return found(this.maps.get(name), "map", name);
-  }
-
-  close(): void {
-    for (const one of [...this.programs.values(), ...this.maps.values()]) one.close();
-  }
-}
-
-function found<T>(one: T | undefined, what: string, name: string): T {
+function found<T>(all: ReadonlyMap<string, T>, what: string, name: string): T {
+  const one = all.get(name);
   if (one === undefined) throw new ProxyError("not_found", `a BPF object has no ${what} of this name`, { object: name });
   return one;
 }

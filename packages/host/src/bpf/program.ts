@@ -1,5 +1,4 @@
-import { ProxyError } from "@turnout/core";
-import { guarded, infoOf, kindOf, KernelHandle } from "./handle.ts";
+import { infoOf, KernelHandle, takenAs } from "./handle.ts";
 import type { BpfHandle } from "./handle.ts";
 import { readProgramInfo } from "./info.ts";
 import type { ProgramInfo } from "./info.ts";
@@ -34,9 +33,5 @@ export class KernelProgram extends KernelHandle implements BpfProgram {
 
 /** Take over a file descriptor that should be a program's. @throws {ProxyError} `invalid_object` when it isn't. */
 export function programFrom(lib: Libbpf, fd: number, object: string): KernelProgram {
-  return guarded(fd, (one) => {
-    if (kindOf(one) !== "program")
-      throw new ProxyError("invalid_object", `this is a ${kindOf(one) ?? "file"} and no BPF program`, { object });
-    return new KernelProgram(lib, one);
-  });
+  return takenAs("program", fd, object, (one) => new KernelProgram(lib, one));
 }

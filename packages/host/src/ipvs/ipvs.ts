@@ -14,6 +14,7 @@ import { operationRequest, questionRequest, realServersRequest, servicesRequest,
 import { checksumIpvs } from "./contents.ts";
 import { summarizeIpvs } from "./summary.ts";
 import type { IpvsSummary } from "./summary.ts";
+import { Mutex } from "../netlink/mutex.ts";
 
 /** IPVS of one network namespace. */
 export interface Ipvs {
@@ -70,10 +71,10 @@ class KernelIpvs implements Ipvs {
   readonly #channel = new NetlinkChannel(NETLINK.generic);
   #type: number | undefined;
   /** Listings and changes take turns: places in the kernel's table shift when it changes, so a listing could miss what nobody touches. */
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Mutex();
 
   list(family: IPFamily, only: (server: VirtualServerKey) => boolean = () => true): Promise<IpvsListing> {
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       const { services: all, firewallMarks } = await this.#services(family);
       const services = all.filter(only);
       const realServers = await this.realServers(services);
@@ -97,7 +98,7 @@ class KernelIpvs implements Ipvs {
   }
 
   counts(family: IPFamily): Promise<readonly (VirtualServerKey & VirtualServerCounts)[]> {
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       const found: (VirtualServerKey & VirtualServerCounts)[] = [];
       const { errno: value } = await this.#channel.dump(await this.#familyId(), servicesRequest(), (_, payload) => {
         const [service, counts] = [parseService(payload), parseCounts(payload)];
@@ -111,7 +112,7 @@ class KernelIpvs implements Ipvs {
   }
 
   change(operations: readonly IpvsOperation[], signal: AbortSignal): Promise<readonly (ProxyError | undefined)[]> {
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       const outcomes: (ProxyError | undefined)[] = [];
       while (outcomes.length < operations.length) {
         const some = operations.slice(outcomes.length, outcomes.length + MAX_IN_FLIGHT);
@@ -187,12 +188,6 @@ class KernelIpvs implements Ipvs {
       throw ipvsMissing();
     }
     throw kernelError(value, what, object === undefined ? {} : { object });
-  }
-
-  #inTurn<T>(run: () => Promise<T>): Promise<T> {
-    const mine = this.#turn.then(run);
-    this.#turn = Promise.allSettled([mine]);
-    return mine;
   }
 }
 

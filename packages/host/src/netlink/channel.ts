@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ProxyError } from "@turnout/core";
+import { Mutex } from "./mutex.ts";
 import { kernelError } from "./errno.ts";
 import { encodeMessage, messagesOf, NLM_F, NLMSG } from "./message.ts";
 import type { NetlinkMessage } from "./message.ts";
@@ -80,7 +81,7 @@ export function openSocket(protocol: number): RequestSocket {
 export class NetlinkChannel {
   readonly #open: () => RequestSocket;
   #socket: RequestSocket | undefined;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Mutex();
   #closings = 0;
   #seq = 0;
 
@@ -114,13 +115,13 @@ export class NetlinkChannel {
   /** Close the socket once what is under way has ended; what has not begun fails with `canceled`. */
   close(): void {
     this.#closings += 1;
-    void this.#last.then(() => this.#drop());
+    void this.#turns.run(() => Promise.resolve(this.#drop()));
   }
 
   /** In turn; a socket that broke is left. */
   #perform(type: number, flags: number, payloads: readonly Uint8Array[], onReply: OnReply): Promise<Answer> {
     const closings = this.#closings;
-    const mine = this.#last.then(async () => {
+    return this.#turns.run(async () => {
       if (this.#closings !== closings) throw new ProxyError("canceled", "the netlink channel was closed");
       try {
         return await this.#ask(type, flags, payloads, onReply);
@@ -129,8 +130,6 @@ export class NetlinkChannel {
         throw ProxyError.from(error, "tool_failed", "a netlink answer could not be read");
       }
     });
-    this.#last = Promise.allSettled([mine]);
-    return mine;
   }
 
   async #ask(type: number, flags: number, payloads: readonly Uint8Array[], onReply: OnReply): Promise<Answer> {

@@ -1,3 +1,4 @@
+import { Mutex } from "./mutex.ts";
 import { errno, kernelError } from "./errno.ts";
 import { messagesOf, NLMSG } from "./message.ts";
 import type { NftBatch } from "./nft/nft-batch.ts";
@@ -29,7 +30,7 @@ export class WriteChannel {
   readonly port: number;
   readonly #socket: NetlinkSocket;
   readonly #answers = Buffer.allocUnsafeSlow(ANSWER_BYTES);
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Mutex();
 
   /** Open it in the network namespace of this thread. @throws {ProxyError} `host_unsupported`, `permission_denied`, `tool_failed`. */
   constructor(protocol: number) {
@@ -43,18 +44,12 @@ export class WriteChannel {
 
   /** Carry a batch out; resolves to what was refused: empty when it is in force. @throws {ProxyError} `tool_failed` when it could not be sent. */
   send({ bytes }: NftBatch): Promise<readonly Refused[]> {
-    const sent = this.#last.then(() => this.#send(bytes));
-    // The queue only orders; whoever waits for `sent` gets the error.
-    this.#last = sent.then(
-      () => undefined,
-      () => undefined,
-    );
-    return sent;
+    return this.#turns.run(() => this.#send(bytes));
   }
 
   /** Close it once what is under way has ended. */
   close(): void {
-    void this.#last.then(() => this.#socket.close());
+    void this.#turns.run(() => Promise.resolve(this.#socket.close()));
   }
 
   async #send(bytes: Buffer): Promise<readonly Refused[]> {

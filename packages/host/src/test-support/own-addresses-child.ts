@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { once } from "node:events";
 import type { IPFamily } from "@turnout/core";
 import { systemClock } from "@turnout/core/process";
-import { Mutex } from "../addresses/mutex.ts";
+import { Mutex } from "../netlink/mutex.ts";
 import { OwnAddresses } from "../addresses/own-addresses.ts";
 import { createExec } from "../exec/exec.ts";
 import { createNetlink } from "../netlink/netlink.ts";

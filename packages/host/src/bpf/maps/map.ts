@@ -4,7 +4,7 @@ import { errno } from "../../netlink/errno.ts";
 import { MAP_TYPE, UPDATE } from "../constants.ts";
 import type { MapType } from "../constants.ts";
 import { checked, elementError, mapObject } from "../errors.ts";
-import { guarded, infoOf, isMissing, kindOf, KernelHandle } from "../handle.ts";
+import { guarded, infoOf, isMissing, KernelHandle, takenAs } from "../handle.ts";
 import type { BpfHandle } from "../handle.ts";
 import { readMapInfo } from "../info.ts";
 import type { MapInfo } from "../info.ts";
@@ -137,10 +137,7 @@ export function createMap(lib: Libbpf, spec: MapSpec): KernelMap {
 
 /** Take over a file descriptor that should be a map's. @throws {ProxyError} `invalid_object` when it isn't. */
 export function mapFrom(lib: Libbpf, fd: number, object: string): KernelMap {
-  return guarded(fd, (one) => {
-    if (kindOf(one) !== "map") throw new ProxyError("invalid_object", `this is a ${kindOf(one) ?? "file"} and no BPF map`, { object });
-    return new KernelMap(lib, one);
-  });
+  return takenAs("map", fd, object, (one) => new KernelMap(lib, one));
 }
 
 /** Open a map by its number. @throws {ProxyError} `not_found`, `permission_denied` without CAP_SYS_ADMIN. */

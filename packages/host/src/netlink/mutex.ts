@@ -3,9 +3,9 @@ export class Mutex {
   #last: Promise<unknown> = Promise.resolve();
 
   /** Run once all before are done, however they ended. */
-  async run(run: () => Promise<void>): Promise<void> {
+  run<T>(run: () => Promise<T>): Promise<T> {
     const mine = this.#last.then(run);
     this.#last = Promise.allSettled([mine]);
-    await mine;
+    return mine;
   }
 }
