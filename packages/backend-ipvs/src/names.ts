@@ -1,5 +1,4 @@
 import type { IPFamily } from "@turnout/core/backend";
-import type { SetType } from "@turnout/host/ipset/text";
 import { SET_NAME_MAX } from "@turnout/host/ipset/text";
 
 /**
@@ -10,33 +9,8 @@ export function setName(base: SetBase, family: IPFamily): string {
   return (family === "IPv4" ? base : base.replace("-", "-6-")).slice(0, SET_NAME_MAX);
 }
 
-/** Name of a set in IPv4. */
-export type SetBase =
-  | "KUBE-LOOP-BACK"
-  | "KUBE-CLUSTER-IP"
-  | "KUBE-EXTERNAL-IP"
-  | "KUBE-EXTERNAL-IP-LOCAL"
-  | "KUBE-LOAD-BALANCER"
-  | "KUBE-LOAD-BALANCER-LOCAL"
-  | "KUBE-LOAD-BALANCER-FW"
-  | "KUBE-LOAD-BALANCER-SOURCE-CIDR"
-  | "KUBE-LOAD-BALANCER-SOURCE-IP"
-  | "KUBE-NODE-PORT-TCP"
-  | "KUBE-NODE-PORT-LOCAL-TCP"
-  | "KUBE-NODE-PORT-UDP"
-  | "KUBE-NODE-PORT-LOCAL-UDP"
-  | "KUBE-NODE-PORT-SCTP-HASH"
-  | "KUBE-NODE-PORT-LOCAL-SCTP-HASH"
-  | "KUBE-HEALTH-CHECK-NODE-PORT"
-  | "KUBE-IPVS-IPS"
-  | "TURNOUT-DROP"
-  | "TURNOUT-NO-LOCAL"
-  | "TURNOUT-LOCAL"
-  | "TURNOUT-OWN"
-  | "TURNOUT-INTERNAL";
-
 /** The sets by their names in IPv4. Those of kube-proxy come first, with its names; what it has no word for is ours. */
-export const SETS: Readonly<Record<SetBase, SetType>> = {
+export const SETS = {
   /** Endpoints as `ip,port,ip`: who sends to such a one and is it himself needs masquerade (hairpin). */
   "KUBE-LOOP-BACK": "hash:ip,port,ip",
   /** Cluster IPs that have a virtual server. */
@@ -76,7 +50,10 @@ export const SETS: Readonly<Record<SetBase, SetType>> = {
   "TURNOUT-OWN": "hash:ip,port",
   /** The virtual servers that packets are translated to; nobody gets there by himself. */
   "TURNOUT-INTERNAL": "hash:ip,port",
-};
+} as const;
+
+/** Name of a set in IPv4. */
+export type SetBase = keyof typeof SETS;
 
 /** All of them. */
 export const SET_BASES: readonly SetBase[] = Object.keys(SETS) as readonly SetBase[];

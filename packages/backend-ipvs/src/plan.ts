@@ -16,8 +16,10 @@ import type {
 } from "./objects.ts";
 
 /** A virtual or a real server to bring into force; `isThere`: it is in the kernel already, with other values. */
-export type ServerChange =
-  { readonly object: ServiceObject; readonly isThere: boolean } | { readonly object: ServerObject; readonly isThere: boolean };
+export interface ServerChange {
+  readonly object: ServiceObject | ServerObject;
+  readonly isThere: boolean;
+}
 
 /** A real server that isn't wanted; `sinceMs`: since when it has been waiting for its connections to end. */
 export interface ServerRemoval {
@@ -51,7 +53,8 @@ export type Step =
  * there. The filter comes before the addresses all the same.
  */
 export function planDelta({ put, remove, lingering, nowMs }: Delta<IpvsObject>): Plan<Step> {
-  const entries = inOrder(putOf(put, "entry"), COMING);
+  const wanted = put.map(({ after }) => after);
+  const entries = inOrder(ofKind(wanted, "entry"), COMING);
   const outgoing = inOrder(ofKind(remove, "entry"), COMING.toReversed());
   const changes = put.flatMap(changeOf);
   const isInternal = memberTest(entries);
@@ -72,8 +75,8 @@ export function planDelta({ put, remove, lingering, nowMs }: Delta<IpvsObject>):
   const isTakeover = put.some(isOtherModes);
   const isLate = ({ table }: Section): boolean => isTakeover && table === "nat";
   const steps: readonly Step[] = [
-    { do: "set", objects: [...putOf(put, "sysctl"), ...putOf(put, "timeout")] },
-    { do: "fill", sets: putOf(put, "set"), entries: entries.filter(isOfAddress) },
+    { do: "set", objects: [...ofKind(wanted, "sysctl"), ...ofKind(wanted, "timeout")] },
+    { do: "fill", sets: ofKind(wanted, "set"), entries: entries.filter(isOfAddress) },
     { do: "serve", changes: servicesFirst(changes.filter(isEarly)) },
     { do: "empty", entries: unmarked, sets: [] },
     { do: "fill", sets: [], entries: entries.filter((entry) => isFirst(rankOf(entry)) && !isOfAddress(entry)) },
@@ -82,7 +85,7 @@ export function planDelta({ put, remove, lingering, nowMs }: Delta<IpvsObject>):
     { do: "restore", sections: coming.filter((section) => !isLate(section)) },
     { do: "fill", sets: [], entries: entries.filter((entry) => isDeciding(rankOf(entry))) },
     { do: "serve", changes: servicesFirst(changes.filter((change) => !isEarly(change))) },
-    { do: "bind", addresses: putOf(put, "address") },
+    { do: "bind", addresses: ofKind(wanted, "address") },
     { do: "restore", sections: coming.filter(isLate) },
     { do: "unbind", addresses: ofKind(remove, "address") },
     { do: "drain", servers: servers.filter(({ object }) => !gone.has(virtualOf(object))) },
@@ -226,20 +229,9 @@ function ofKind<Kind extends IpvsObject["kind"]>(
   return objects.filter((object): object is Extract<IpvsObject, { kind: Kind }> => object.kind === kind);
 }
 
-function putOf<Kind extends IpvsObject["kind"]>(
-  put: readonly Put<IpvsObject>[],
-  kind: Kind,
-): readonly Extract<IpvsObject, { kind: Kind }>[] {
-  return ofKind(
-    put.map(({ after }) => after),
-    kind,
-  );
-}
-
 function changeOf({ before, after, lingering }: Put<IpvsObject>): readonly ServerChange[] {
   const isThere = before !== undefined || lingering !== undefined;
-  if (after.kind === "service") return [{ object: after, isThere }];
-  return after.kind === "server" ? [{ object: after, isThere }] : [];
+  return after.kind === "service" || after.kind === "server" ? [{ object: after, isThere }] : [];
 }
 
 function dueServer({ object, sinceMs }: Due<IpvsObject>): readonly ServerRemoval[] {

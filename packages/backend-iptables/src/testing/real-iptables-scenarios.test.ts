@@ -4,6 +4,7 @@ import type { FakeHost } from "@turnout/conformance";
 import { needs } from "@turnout/house/needs";
 import { someOf } from "@turnout/house/some-of";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { LinuxWorld } from "@turnout/host";
 import type { IptablesVariant } from "@turnout/host/iptables";
 import { iptablesModule } from "../module.ts";
 import { hash16 } from "../names.ts";
@@ -66,30 +67,19 @@ function recordingHost(scenario: string, recordings: Recording[]): FakeHost {
     },
     open: (file, args) => host.world.exec.open(file, args),
   };
-  return {
-    world: { ...host.world, exec },
-    get flows() {
-      return host.flows;
+  const world: LinuxWorld = { ...host.world, exec };
+  return new Proxy<FakeHost>(host, {
+    get(_, name: keyof FakeHost) {
+      if (name === "world") return world;
+      const member: unknown = host[name];
+      if (typeof member !== "function") return member;
+      return (...given: readonly unknown[]): unknown => {
+        recording.isSpoilt ||= name === "tamper" || (name === "setFault" && given[0] !== undefined);
+        recording.isSpoilt ||= name === "refuse" && (given[0] as readonly string[]).length > 0;
+        return Reflect.apply(member, host, given);
+      };
     },
-    advance: (ms) => host.advance(ms),
-    setAddresses: (addresses) => host.setAddresses(addresses),
-    trace: (packet, random) => host.trace(packet, random),
-    connect: (packet, random) => host.connect(packet, random),
-    own: () => host.own(),
-    external: () => host.external(),
-    setFault(fault) {
-      recording.isSpoilt ||= fault !== undefined;
-      host.setFault(fault);
-    },
-    refuse(addresses) {
-      recording.isSpoilt ||= addresses.length > 0;
-      host.refuse(addresses);
-    },
-    tamper(random) {
-      recording.isSpoilt = true;
-      return host.tamper(random);
-    },
-  };
+  });
 }
 
 /** Play a recording on the real tools; resolves to what was otherwise. */

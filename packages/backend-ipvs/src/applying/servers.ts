@@ -16,25 +16,18 @@ const DRAIN_POLL_MS = 5_000;
 /** An object, and what brings it into force or takes it away. */
 export type Change = readonly [IpvsObject, IpvsOperation];
 
-/**
- * The same change where the kernel has what it didn't seem to have, or the reverse: what somebody else made gets the values that are wanted, and a
- * real server that went with its virtual server is made again. Undefined: that is not why it was refused.
- */
+/** The same change, by why it was refused: the kernel has what it didn't seem to have, or the reverse. */
+const OTHERWISE: Partial<Record<IpvsOperation["verb"], readonly [code: ProxyError["code"], verb: IpvsOperation["verb"]]>> = {
+  "add-service": ["already_exists", "edit-service"],
+  "edit-service": ["not_found", "add-service"],
+  "add-server": ["already_exists", "edit-server"],
+  "edit-server": ["not_found", "add-server"],
+};
+
+/** What somebody else made gets the values that are wanted, and a real server that went with its virtual server is made again. Undefined: that is not why. */
 function otherwise(operation: IpvsOperation, error: ProxyError | undefined): IpvsOperation | undefined {
-  const isThere = error?.code === "already_exists";
-  if (!isThere && error?.code !== "not_found") return undefined;
-  switch (operation.verb) {
-    case "add-service":
-      return isThere ? { ...operation, verb: "edit-service" } : undefined;
-    case "edit-service":
-      return isThere ? undefined : { ...operation, verb: "add-service" };
-    case "add-server":
-      return isThere ? { ...operation, verb: "edit-server" } : undefined;
-    case "edit-server":
-      return isThere ? undefined : { ...operation, verb: "add-server" };
-    default:
-      return undefined;
-  }
+  const [code, verb] = OTHERWISE[operation.verb] ?? [];
+  return error === undefined || error.code !== code ? undefined : ({ ...operation, verb } as IpvsOperation);
 }
 
 /** What a {@link ServerWriter} works with. */

@@ -60,30 +60,18 @@ function recordingHost(scenario: string, recordings: Recording[]): FakeHost {
     exec: recordingExec(host.world.exec, note),
     netlink: recordingNetlink(host.world.netlink, note),
   };
-  return {
-    world,
-    get flows() {
-      return host.flows;
+  return new Proxy<FakeHost>(host, {
+    get(_, name: keyof FakeHost) {
+      if (name === "world") return world;
+      const member: unknown = host[name];
+      if (typeof member !== "function") return member;
+      return (...given: readonly unknown[]): unknown => {
+        recording.isSpoilt ||= name === "tamper" || (name === "setFault" && given[0] !== undefined);
+        recording.isSpoilt ||= name === "refuse" && (given[0] as readonly string[]).length > 0;
+        return Reflect.apply(member, host, given);
+      };
     },
-    advance: (ms) => host.advance(ms),
-    setAddresses: (addresses) => host.setAddresses(addresses),
-    trace: (packet, random) => host.trace(packet, random),
-    connect: (packet, random) => host.connect(packet, random),
-    own: () => host.own(),
-    external: () => host.external(),
-    setFault(fault) {
-      recording.isSpoilt ||= fault !== undefined;
-      host.setFault(fault);
-    },
-    refuse(addresses) {
-      recording.isSpoilt ||= addresses.length > 0;
-      host.refuse(addresses);
-    },
-    tamper(random) {
-      recording.isSpoilt = true;
-      return host.tamper(random);
-    },
-  };
+  });
 }
 
 type Note = (statements: readonly NftStatement[]) => Given;
