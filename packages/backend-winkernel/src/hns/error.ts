@@ -10,49 +10,39 @@ import type { ErrorCode } from "@turnout/core";
  */
 export type HnsFailure = "notFound" | "exists" | "inUse" | "badReference" | "down" | "denied" | "unsupported" | "refused";
 
+interface Meaning {
+  readonly code: ErrorCode;
+  readonly hresults: readonly number[];
+  readonly hint?: string;
+}
+
 /**
- * HRESULTs by what they mean. There is no code of its own for a load balancer that isn't there.
+ * By what they mean, the HRESULTs, and what is said of them. There is no HRESULT of its own for a load balancer that isn't there.
  * @source winerror.h HCN_E_*; hcsshim hcn/hcnerrors.go
  */
-const MEANINGS: ReadonlyMap<number, HnsFailure> = new Map([
-  [0x803b0001, "notFound"],
-  [0x803b0002, "notFound"],
-  [0x803b0008, "notFound"],
-  [0x80070490, "notFound"],
-  [0x803b0010, "exists"],
-  [0x803b0012, "exists"],
-  [0x803b0013, "exists"],
-  [0x800700b7, "exists"],
-  [0x803b002c, "inUse"],
-  [0x803b000c, "badReference"],
-  [0x803b001c, "badReference"],
-  [0x803b0020, "down"],
-  [0x800706ba, "down"],
-  [0x800706be, "down"],
-  [0x80070005, "denied"],
-  [0x80004001, "unsupported"],
-  [0x803b0015, "unsupported"],
-  [0x803b0016, "unsupported"],
-]);
-
-const CODES: Readonly<Record<HnsFailure, ErrorCode>> = {
-  notFound: "not_found",
-  exists: "already_exists",
-  inUse: "tool_failed",
-  badReference: "not_found",
-  down: "timed_out",
-  denied: "permission_denied",
-  unsupported: "host_unsupported",
-  refused: "tool_failed",
+const MEANINGS: Readonly<Record<HnsFailure, Meaning>> = {
+  notFound: { code: "not_found", hresults: [0x803b0001, 0x803b0002, 0x803b0008, 0x80070490] },
+  exists: {
+    code: "already_exists",
+    hresults: [0x803b0010, 0x803b0012, 0x803b0013, 0x800700b7],
+    hint: "find who holds the port: hnsdiag list loadbalancers, or netsh int ipv4 show excludedportrange",
+  },
+  inUse: { code: "tool_failed", hresults: [0x803b002c], hint: "it is tried again when what refers to it is gone" },
+  badReference: {
+    code: "not_found",
+    hresults: [0x803b000c, 0x803b001c],
+    hint: "the CNI may not have made the pod's endpoint yet; it is tried again",
+  },
+  down: {
+    code: "timed_out",
+    hresults: [0x803b0020, 0x800706ba, 0x800706be],
+    hint: "look at the Windows service hns: Get-Service hns",
+  },
+  denied: { code: "permission_denied", hresults: [0x80070005], hint: "run as NT AUTHORITY\\SYSTEM" },
+  unsupported: { code: "host_unsupported", hresults: [0x80004001, 0x803b0015, 0x803b0016] },
+  refused: { code: "tool_failed", hresults: [] },
 };
-
-const HINTS: Readonly<Partial<Record<HnsFailure, string>>> = {
-  exists: "find who holds the port: hnsdiag list loadbalancers, or netsh int ipv4 show excludedportrange",
-  inUse: "it is tried again when what refers to it is gone",
-  badReference: "the CNI may not have made the pod's endpoint yet; it is tried again",
-  down: "look at the Windows service hns: Get-Service hns",
-  denied: "run as NT AUTHORITY\\SYSTEM",
-};
+const FAILURES = Object.keys(MEANINGS) as readonly HnsFailure[];
 
 /** What HNS failed with, as it told it. */
 export class HnsError extends Error {
@@ -71,7 +61,7 @@ export class HnsError extends Error {
 
   /** What it means. */
   get failure(): HnsFailure {
-    return MEANINGS.get(this.hresult) ?? "refused";
+    return FAILURES.find((failure) => MEANINGS[failure].hresults.includes(this.hresult)) ?? "refused";
   }
 }
 
@@ -83,9 +73,9 @@ export function isHnsError(error: unknown, ...failures: readonly HnsFailure[]): 
 /** Say as an operating error what HNS failed with; whatever else was thrown stays as it is. */
 export function reported(error: unknown, what: string, object: string): unknown {
   if (!isHnsError(error)) return error;
-  const hint = HINTS[error.failure];
+  const { code, hint } = MEANINGS[error.failure];
   const text = `${what} (${hexOf(error.hresult)}: ${error.detail})`;
-  return new ProxyError(CODES[error.failure], text, { object, cause: error, ...(hint === undefined ? {} : { hint }) });
+  return new ProxyError(code, text, { object, cause: error, ...(hint === undefined ? {} : { hint }) });
 }
 
 /**
