@@ -69,6 +69,7 @@ function otherRules(held: KernelObject | undefined): KernelObject | undefined {
 /** What an element that came or went does to the object that it is a part of; undefined: it is of none that is known. */
 function touchOf(set: string, key: Buffer, isMade: boolean, family: IPFamily): Touch | undefined {
   const parts = readNftKey(key, family, keyParts(set));
+  if (parts === undefined) return undefined;
   switch (set) {
     case "services":
       return verdictTouch("service", parts, isMade);
@@ -85,14 +86,12 @@ function touchOf(set: string, key: Buffer, isMade: boolean, family: IPFamily): T
   }
 }
 
-function plainTouch(kind: NftObject["kind"], parts: readonly string[] | undefined, isMade: boolean): Touch | undefined {
-  if (parts === undefined) return undefined;
+function plainTouch(kind: NftObject["kind"], parts: readonly string[], isMade: boolean): Touch {
   const object: KernelObject = { kind, key: parts.join(" . "), value: true };
   return { id: objectId(object), whatIsLeft: () => (isMade ? object : undefined) };
 }
 
-function verdictTouch(kind: DestinationKind, parts: readonly string[] | undefined, isMade: boolean): Touch | undefined {
-  if (parts === undefined) return undefined;
+function verdictTouch(kind: DestinationKind, parts: readonly string[], isMade: boolean): Touch {
   const key = parts.join(" . ");
   return destinationTouch(kind, key, (value) => ({ ...value, verdict: isMade ? UNKNOWN : "", comment: "" }));
 }
@@ -109,12 +108,11 @@ function destinationTouch(kind: DestinationKind, key: string, change: (value: De
 /** A list that is an object of its own; the last part of an element's key is its place. */
 function listTouch(
   kind: NftObject["kind"],
-  parts: readonly string[] | undefined,
+  parts: readonly string[],
   isMade: boolean,
   keyOf: (parts: readonly string[], place: number) => string,
   placeOf: (index: number) => number = (index) => index,
-): Touch | undefined {
-  if (parts === undefined) return undefined;
+): Touch {
   const index = Number(parts.at(-1));
   const key = keyOf(parts.slice(0, -1), index);
   const whatIsLeft: WhatIsLeft = (held) => {
@@ -125,8 +123,7 @@ function listTouch(
 }
 
 /** An endpoint of a destination, or of a large pool. */
-function endpointTouch(map: string, parts: readonly string[] | undefined, isMade: boolean): Touch | undefined {
-  if (parts === undefined) return undefined;
+function endpointTouch(map: string, parts: readonly string[], isMade: boolean): Touch | undefined {
   const index = Number(parts.at(-1));
   const pool: { readonly name: PoolName; readonly from: number } = poolAt(index);
   if (isLargePoolMap(map)) {
