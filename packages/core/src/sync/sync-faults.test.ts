@@ -131,26 +131,6 @@ describe("R-58 a failed apply", () => {
     await bench.clock.advance(60_000);
     expect([bench.loop.pendingSinceMs, bench.addresses()]).toEqual([undefined, ["10.96.0.1"]]);
   });
-
-  it("takes no change away: what arrives meanwhile is applied with the rest", async () => {
-    const bench = await createSyncBench(services(2));
-    bench.host.faults = { apply: () => "before" };
-    bench.remove("s1");
-    await bench.clock.advance(100);
-    bench.upsert(service(3));
-    await bench.clock.advance(100);
-    bench.host.faults = {};
-    await bench.clock.advance(30_000);
-    expect(bench.addresses()).toEqual(["10.96.0.2", "10.96.0.3"]);
-  });
-
-  it("that says which objects failed keeps what worked and tries the rest again", async () => {
-    const bench = await createSyncBench(services(2), { faults: { ...refusing("10.96.0.2"), isAtomic: false } });
-    expect(bench.addresses()).toEqual(["10.96.0.1"]);
-    bench.host.faults = {};
-    await bench.clock.advance(60_000);
-    expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.2"]);
-  });
 });
 
 describe("R-55 one row the host refuses", () => {
@@ -165,12 +145,6 @@ describe("R-55 one row the host refuses", () => {
     expect(bench.observer.quarantines).toEqual([["shop/s7:http/TCP"]]);
     expect(bench.log.lines.filter(({ level }) => level === "error").map(({ fields }) => fields["row"])).toEqual(["shop/s7:http/TCP"]);
     expect(bench.observer.syncs).toHaveLength(1);
-  });
-
-  it("several at once", async () => {
-    const bench = await createSyncBench(services(12), { faults: refusing("10.96.0.3", "10.96.0.4", "10.96.0.11") });
-    expect(bench.addresses()).toHaveLength(9);
-    expect(bench.observer.quarantines.at(-1)?.toSorted()).toEqual(["shop/s11:http/TCP", "shop/s3:http/TCP", "shop/s4:http/TCP"]);
   });
 
   it("that was in force stays as it was", async () => {
