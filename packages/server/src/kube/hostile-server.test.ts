@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { createApiServer, type ApiServer } from "@turnout/lab";
 import { beforeEach, describe, expect, it } from "vitest";
-import { KubeRun, service, slice, watching, type TestServer } from "../test-support/kube.ts";
+import { KubeRun, service, slice, watching } from "../test-support/kube.ts";
 import { eventually, untilTestEnds } from "../test-support/world.ts";
 
 /** What is answered to a request path; undefined: what the API server behind it says. */
@@ -60,26 +60,18 @@ class Front {
 let api: ApiServer;
 let front: Front;
 let run: KubeRun;
-let server: TestServer;
 
 beforeEach(async () => {
   run = await KubeRun.create();
   api = untilTestEnds(await createApiServer());
   for (const object of [service("cart"), slice("cart-1")]) api.apply(object);
   front = untilTestEnds(await Front.open(Number(new URL(api.url).port)));
-  server = {
-    requests: api.requests,
-    get watchCount() {
-      return api.watchCount;
-    },
-    kubeconfig: () => api.kubeconfig({ server: front.url }),
-  };
 });
 
 /** Let the front answer for a while, then the API server. Gives what was delivered meanwhile; what changed afterwards must come. */
 async function deliveredWhile(answer: Answer): Promise<readonly string[]> {
-  await run.follow(server);
-  await watching(server);
+  await run.follow({ kubeconfig: () => api.kubeconfig({ server: front.url }) });
+  await watching(api);
   run.sink.drain();
   front.answer = answer;
   front.cut();

@@ -28,15 +28,7 @@ function named(): string {
 }
 
 function server(address: string, cluster = ""): Parameters<KubeRun["start"]>[0] {
-  const { requests } = api;
-  const kubeconfig = (): string => api.kubeconfig({ server: address }).replace("cluster:\n", `cluster:\n${cluster}`);
-  return {
-    requests,
-    get watchCount() {
-      return api.watchCount;
-    },
-    kubeconfig,
-  };
+  return { kubeconfig: () => api.kubeconfig({ server: address }).replace("cluster:\n", `cluster:\n${cluster}`) };
 }
 
 const KINDS: readonly (readonly [name: string, options: TestProxyOptions])[] = [

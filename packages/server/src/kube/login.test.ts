@@ -152,11 +152,7 @@ describe("an auth-provider that only client-node has", () => {
     await writeFile(command, `#!/bin/sh\necho "$@" >> ${folder}/calls\nn=$(wc -l < ${folder}/calls)\necho '${said}'\n`);
     await chmod(command, 0o755);
     const user = `user: ${JSON.stringify(gcp(command))}`;
-    await run.follow({
-      requests: api.requests,
-      watchCount: 0,
-      kubeconfig: () => api.kubeconfig({ token: undefined }).replace("user: {}", user),
-    });
+    await run.follow({ kubeconfig: () => api.kubeconfig({ token: undefined }).replace("user: {}", user) });
     api.requireToken("token-2");
     api.dropWatches();
     await eventually(() => api.requests.some(({ authorization }) => authorization === "Bearer token-2"));

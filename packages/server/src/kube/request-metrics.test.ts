@@ -85,7 +85,7 @@ it("counts requests that got no answer as errors", async () => {
 it("counts a login program that is not there", async () => {
   const exec = "user: { exec: { apiVersion: client.authentication.k8s.io/v1, command: ./nobody } }";
   const kubeconfig = (): string => api.kubeconfig({ token: undefined }).replace("user: {}", exec);
-  await run.start({ ...api, kubeconfig }, {}, { requestMetrics: metrics.restClient });
+  await run.start({ kubeconfig }, {}, { requestMetrics: metrics.restClient });
   await expect
     .poll(async () => (await metrics.reply()).body)
     .toMatch(/rest_client_exec_plugin_call_total\{code="1",call_status="plugin_not_found_error"\} \d/);

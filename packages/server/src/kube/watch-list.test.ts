@@ -139,7 +139,7 @@ describe("a server that asks to wait gets no list:", () => {
 
 it("credentials that are not accepted, and a server that is away, lead to no list", async () => {
   api.requireToken("good");
-  const bad = { requests: api.requests, watchCount: 0, kubeconfig: () => api.kubeconfig({ token: "bad" }) };
+  const bad = { kubeconfig: () => api.kubeconfig({ token: "bad" }) };
   await run.start(bad, TIMINGS, { clock });
   await pass(500, () => questions().length > 4);
   await api.pause();

@@ -44,7 +44,11 @@ export class KubeRun {
   }
 
   /** Start without waiting for anything. */
-  async start(server: TestServer, timings: Partial<KubeTimings> = {}, rest: Partial<KubeSourceOptions> = {}): Promise<void> {
+  async start(
+    server: Pick<TestServer, "kubeconfig">,
+    timings: Partial<KubeTimings> = {},
+    rest: Partial<KubeSourceOptions> = {},
+  ): Promise<void> {
     const kubeconfig = join(this.directory, "kubeconfig");
     await writeFile(kubeconfig, server.kubeconfig());
     const source = createKubeSource({
@@ -62,7 +66,11 @@ export class KubeRun {
   }
 
   /** Start and wait until all kinds are synced. */
-  async follow(server: TestServer, timings: Partial<KubeTimings> = {}, rest: Partial<KubeSourceOptions> = {}): Promise<void> {
+  async follow(
+    server: Pick<TestServer, "kubeconfig">,
+    timings: Partial<KubeTimings> = {},
+    rest: Partial<KubeSourceOptions> = {},
+  ): Promise<void> {
     await this.start(server, timings, rest);
     await Promise.race([this.sink.until((seen) => seen.isSynced), this.#running]);
   }

@@ -104,7 +104,7 @@ describe("by kubeconfig", () => {
   it("shows its client certificate", async () => {
     await start({ tls: { ...authority.issue({ commonName: "api", hosts: ["127.0.0.1"] }), clientCa: authority.cert } });
     const clientCertificate = authority.issue({ commonName: "system:kube-proxy" });
-    await run.follow({ ...shape(), kubeconfig: () => api.kubeconfig({ clientCertificate }) });
+    await run.follow({ kubeconfig: () => api.kubeconfig({ clientCertificate }) });
     expect(run.sink.objects.has("Service shop/cart")).toBe(true);
   });
 
@@ -125,7 +125,7 @@ describe("by kubeconfig", () => {
       [api.kubeconfig(), false],
     ] as const) {
       const one = await KubeRun.create();
-      await one.start({ ...shape(), kubeconfig: () => text });
+      await one.start({ kubeconfig: () => text });
       await (works ? one.sink.until((seen) => seen.isSynced) : eventually(() => one.log.failing().size === 4));
       expect(one.sink.isSynced).toBe(works);
       await one.end();
@@ -135,7 +135,7 @@ describe("by kubeconfig", () => {
   it("logs in by password", async () => {
     await start();
     const text = api.kubeconfig().replace("user: {}", "user: { username: proxy, password: secret }");
-    await run.follow({ ...shape(), kubeconfig: () => text });
+    await run.follow({ kubeconfig: () => text });
     expect(api.requests[0]?.authorization).toBe(`Basic ${Buffer.from("proxy:secret").toString("base64")}`);
   });
 
@@ -150,7 +150,7 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","s
     await chmod(join(run.directory, "login"), 0o755);
     const exec = "user: { exec: { apiVersion: client.authentication.k8s.io/v1, command: ./login } }";
     const text = api.kubeconfig({ token: undefined }).replace("user: {}", exec);
-    await run.follow({ ...shape(), kubeconfig: () => text });
+    await run.follow({ kubeconfig: () => text });
     await watching(api);
     expect(new Set(api.requests.map(({ authorization }) => authorization))).toEqual(new Set(["Bearer token-1"]));
     api.requireToken("token-2");
@@ -162,7 +162,7 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","s
   it("is overridden by --master in the address alone", async () => {
     await start({ token: "secret" });
     const text = api.kubeconfig({ server: "https://192.0.2.1:6443" });
-    await run.follow({ ...shape(), kubeconfig: () => text }, {}, { master: api.url });
+    await run.follow({ kubeconfig: () => text }, {}, { master: api.url });
     expect(run.sink.objects.has("Service shop/cart")).toBe(true);
   });
 });
@@ -170,7 +170,7 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","s
 it("an address needs no scheme: https with TLS material, else http", async () => {
   await start({ token: "secret" });
   const { host } = new URL(api.url);
-  await run.follow({ ...shape(), kubeconfig: () => api.kubeconfig({ server: host }) });
+  await run.follow({ kubeconfig: () => api.kubeconfig({ server: host }) });
   expect(run.sink.objects.has("Service shop/cart")).toBe(true);
   await run.end();
   await api.close();
@@ -187,8 +187,3 @@ it("--master alone needs no credentials", async () => {
   await run.follow(api, {}, { kubeconfig: undefined, master: `${api.url}/` });
   expect(api.requests[0]).toMatchObject({ authorization: undefined, url: expect.stringMatching(/^\/api\/v1\/nodes\?/) as string });
 });
-
-/** The emulator as the fixture wants it, for spreading: getters don't spread. */
-function shape(): { readonly requests: ApiServer["requests"]; readonly watchCount: number } {
-  return { requests: api.requests, watchCount: api.watchCount };
-}
