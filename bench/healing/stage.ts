@@ -1,9 +1,8 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { createCluster, nodeManifests, RANGES, serviceManifest, sliceManifests } from "@turnout/lab";
+import { createLaboratory, nodeManifests, RANGES, serveAt, serviceManifest, sliceManifests } from "@turnout/lab";
 import type { Cluster, NodePlace, TargetRequest } from "@turnout/lab";
 import { followSyncs } from "../kube-proxy/sync-log.ts";
 import { TURNOUT } from "../role-process.ts";
@@ -40,26 +39,22 @@ export interface LogLine {
 
 /** Build the stage and wait until all is in force. @throws {Error} what it failed with; nothing is left. */
 export async function createHealingStage(flags: readonly string[], shape: Shape): Promise<HealingStage> {
-  const directory = await mkdtemp(join(tmpdir(), "turnout-healing-"));
-  const hasCgroups = flags.includes("ebpf");
-  const cluster = await createCluster({
-    nodes: [{ name: NODE, pods: 2 }],
-    families: ["IPv4"],
-    clients: 1,
-    cgroups: hasCgroups ? [NODE] : [],
-  });
-  const node = cluster.node(NODE);
+  const laboratory = await createLaboratory(
+    { nodes: [{ name: NODE, pods: 2 }], families: ["IPv4"], clients: 1, cgroups: flags.includes("ebpf") ? [NODE] : [] },
+    (cluster) => serveAt([cluster.place("pod-1-2")], ["TCP"], [SERVER_PORT]),
+  );
+  const { cluster, folder } = laboratory;
+  const [node, directory] = [cluster.node(NODE), join(folder, "objects")];
   let proxy: ChildProcess | undefined;
   const destroy = async (): Promise<void> => {
     if (proxy?.exitCode === null) {
       proxy.kill("SIGKILL");
       await once(proxy, "exit");
     }
-    cluster.destroy();
-    await rm(directory, { recursive: true });
+    await laboratory.destroy();
   };
   try {
-    await cluster.place("pod-1-2").agent().serve({ name: "pod-1-2", transport: "TCP", port: SERVER_PORT });
+    await mkdir(directory);
     await writeSource(directory, cluster, shape);
     const source = ["--source", `file:${directory}`, "--node-name", NODE, "--cluster-cidr", RANGES.pods.IPv4];
     const ports = ["--healthz-bind-address", "", "--metrics-bind-address", "127.0.0.1:10249", "--keep-capabilities"];
