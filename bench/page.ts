@@ -1,5 +1,4 @@
-import { markdownTable, withWritten } from "@turnout/house/written-part";
-import { tablesOf } from "./plot-tables.ts";
+import { markdownTable, tablesOf, withWritten } from "@turnout/house/written-part";
 import { TARGET_COLUMNS } from "./report.ts";
 
 /** The name of the place in which all targets of the page stand together. */

@@ -1,31 +1,3 @@
-/** A Markdown table with the heading that it stands below. */
-export interface PageTable {
-  readonly heading: string;
-  readonly columns: readonly string[];
-  readonly rows: readonly (readonly string[])[];
-}
-
-/** Read the tables of a Markdown page, in order. Pure. */
-export function tablesOf(page: string): readonly PageTable[] {
-  const tables: { heading: string; columns: readonly string[]; rows: (readonly string[])[] }[] = [];
-  let heading = "";
-  let open: (typeof tables)[number] | undefined;
-  for (const line of page.split("\n")) {
-    heading = /^#+ (.+)$/.exec(line)?.[1] ?? heading;
-    if (!line.startsWith("|")) open = undefined;
-    else if (open === undefined) tables.push((open = { heading, columns: cellsOf(line), rows: [] }));
-    else if (!/^\|[\s|:-]+\|$/.test(line)) open.rows.push(cellsOf(line));
-  }
-  return tables;
-}
-
-function cellsOf(line: string): readonly string[] {
-  return line
-    .replace(/^\||\|\s*$/g, "")
-    .split("|")
-    .map((cell) => cell.trim());
-}
-
 const UNITS: Readonly<Record<string, number>> = { µs: 0.001, ms: 1, s: 1000, MB: 1 };
 
 /** Read what a cell begins with, in ms or MB: `1.65 s (1.51 s–2.02 s, 5 runs)` is 1650; undefined: it is no number with a unit. Pure. */

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { tablesOf } from "@turnout/house/written-part";
 import { expect, it } from "vitest";
 import { plotsOf } from "./plots.ts";
-import { partOf, tablesOf, valueOf, valueText } from "./plot-tables.ts";
+import { partOf, valueOf, valueText } from "./plot-tables.ts";
 
 const PAGE = new URL("../docs/benchmarks.md", import.meta.url);
 const FOLDER = new URL("../docs/plots/", import.meta.url);

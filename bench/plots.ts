@@ -1,11 +1,12 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { tablesOf } from "@turnout/house/written-part";
+import type { PageTable } from "@turnout/house/written-part";
 import { parse } from "yaml";
 import { timeText } from "./number-text.ts";
 import { barPlotSvg } from "./plot-svg.ts";
 import type { Bar, BarGroup } from "./plot-svg.ts";
-import { partOf, tablesOf, valueOf, valueText } from "./plot-tables.ts";
-import type { PageTable } from "./plot-tables.ts";
+import { partOf, valueOf, valueText } from "./plot-tables.ts";
 
 /** Which plot is made of which table of docs/benchmarks.md. */
 interface PlotSpec {

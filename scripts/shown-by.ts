@@ -1,3 +1,5 @@
+import { tablesOf } from "./written-part.ts";
+
 /** A test, or a scenario of the conformance kit, that a page names. */
 export interface Cited {
   /** Path in the repository; undefined: a scenario of the kit. */
@@ -13,19 +15,11 @@ export interface Row {
   readonly cells: readonly string[];
 }
 
-/** Read the tables of a page's section with this heading, subsections among it. A `|` between backticks is not a cell's end. */
+/** Read the tables of a page's section with this heading, subsections among it. */
 export function readRows(page: string, heading: string): readonly Row[] {
-  const start = page.indexOf(`\n## ${heading}\n`);
-  if (start === -1) return [];
-  const end = page.indexOf("\n## ", start + 1);
-  const rows: Row[] = [];
-  let columns: readonly string[] | undefined;
-  for (const line of page.slice(start, end === -1 ? undefined : end).split("\n")) {
-    if (!line.startsWith("|")) columns = undefined;
-    else if (columns === undefined) columns = cellsOf(line);
-    else if (!/^\|[-|]+$/.test(line)) rows.push({ columns, cells: cellsOf(line) });
-  }
-  return rows;
+  const [, section = ""] = page.split(`\n## ${heading}\n`);
+  const [own = ""] = section.split("\n## ");
+  return tablesOf(own).flatMap(({ columns, rows }) => rows.map((cells) => ({ columns, cells })));
 }
 
 /** Find what a cell cites: `a/b.test.ts` "title", "another title"; kit "scenario". */
@@ -39,9 +33,4 @@ export function citedIn(cell: string): readonly Cited[] {
 /** Tell whether a file has a title, or a scenario a name, that begins so. Pure. */
 export function hasTitle(text: string, title: string): boolean {
   return ['"', "`"].some((quote) => text.includes(quote + title));
-}
-
-function cellsOf(line: string): readonly string[] {
-  const parts = line.match(/(?:`[^`]*`|[^|`])+/g) ?? [];
-  return parts.map((cell) => cell.trim());
 }

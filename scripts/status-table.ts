@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { ruleStatus, type BackendRules } from "./rule-status.ts";
-import { withWritten } from "./written-part.ts";
+import { tablesOf, withWritten } from "./written-part.ts";
 
 /** What the kit's report says of one backend, as far as the table shows it. */
 export interface BackendStatus extends BackendRules {
@@ -53,9 +53,7 @@ export function withTable(page: string, table: string): string {
 
 /** The cells of a backend in the table that a page has, or that {@link statusTable} wrote; empty: it has no column. Pure. */
 export function columnOf(page: string, backend: string): readonly string[] {
-  const from = page.indexOf("| backend |");
-  const rows = page.slice(from, page.indexOf("\n\n", from) < 0 ? undefined : page.indexOf("\n\n", from)).split("\n");
-  const table = rows.filter((line) => line.startsWith("|")).map((line) => line.split(/ ?\| ?/));
-  const at = table[0]?.indexOf(`\`${backend}\``) ?? -1;
-  return at < 0 ? [] : table.slice(2).map((cells) => `${cells[1]}: ${cells[at]}`);
+  const table = tablesOf(page).find(({ columns }) => columns[0] === "backend");
+  const at = table?.columns.indexOf(`\`${backend}\``) ?? -1;
+  return at < 0 ? [] : (table?.rows ?? []).map((cells) => `${cells[0]}: ${cells[at]}`);
 }

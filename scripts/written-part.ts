@@ -16,3 +16,28 @@ export function markdownTable(columns: readonly string[], rows: readonly (readon
   const line = (cells: readonly string[]): string => `| ${widths.map((width, k) => (cells[k] ?? "").padEnd(width)).join(" | ")} |`;
   return [line(columns), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)].join("\n");
 }
+
+/** A Markdown table with the heading that it stands below. */
+export interface PageTable {
+  readonly heading: string;
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** Read the tables of a Markdown page, in order. A `|` between backticks is not a cell's end. Pure. */
+export function tablesOf(page: string): readonly PageTable[] {
+  const tables: { heading: string; columns: readonly string[]; rows: (readonly string[])[] }[] = [];
+  let heading = "";
+  let open: (typeof tables)[number] | undefined;
+  for (const line of page.split("\n")) {
+    heading = /^#+ (.+)$/.exec(line)?.[1] ?? heading;
+    if (!line.startsWith("|")) open = undefined;
+    else if (open === undefined) tables.push((open = { heading, columns: cellsOf(line), rows: [] }));
+    else if (!/^\|[\s|:-]+\|$/.test(line)) open.rows.push(cellsOf(line));
+  }
+  return tables;
+}
+
+function cellsOf(line: string): readonly string[] {
+  return Array.from(line.matchAll(/\|((?:`[^`]*`|[^|])*)(?=\|)/g), ([, cell = ""]) => cell.trim());
+}
