@@ -4,14 +4,13 @@ import { createFeed, isEqual, NodeView, openDataplane, probeModule, Store, SyncL
 import type { Backend, BackendMetric, Dataplane, IPFamily, ObjectKind, Plain, SyncedEvent } from "@turnout/core";
 import { FAMILIES, ProxyError } from "@turnout/core/backend";
 import { systemClock } from "@turnout/core/process";
-import { RecordingLog, upsertRaw } from "@turnout/core/testing";
+import { RecordingLog, replacing, upsertRaw } from "@turnout/core/testing";
 import type { RawObject, ServiceFixture } from "@turnout/core/testing";
 import { createExec } from "@turnout/host";
 import { ebpfModule } from "../module.ts";
 import type { EbpfObject } from "../objects.ts";
 import type { EbpfFacts } from "../options.ts";
 import type { Step } from "../plan.ts";
-import { replacing } from "../testing/failing-bpf.ts";
 import { createEbpfWorld } from "../world.ts";
 import type { EbpfWorld } from "../world.ts";
 import { objectsOf, SETTINGS } from "./states.ts";

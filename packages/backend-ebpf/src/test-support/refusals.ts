@@ -1,6 +1,6 @@
 // Worlds in which the kernel or nft refuses what a node needs to be served.
 import { ProxyError } from "@turnout/core/backend";
-import { replacing } from "../testing/failing-bpf.ts";
+import { replacing } from "@turnout/core/testing";
 import type { EbpfWorld } from "../world.ts";
 
 const NO = new ProxyError("tool_failed", "no (EINVAL)");

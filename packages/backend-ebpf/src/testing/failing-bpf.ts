@@ -1,6 +1,7 @@
 // Calls of BPF that fail when they are told to, each at a change of the kernel.
 import type { Fault } from "@turnout/conformance";
 import { ProxyError } from "@turnout/core/backend";
+import { replacing } from "@turnout/core/testing";
 import { elementError } from "@turnout/host/bpf";
 import type { Bpf, BpfHandle, BpfLink, BpfMap, Elements, LoadedObject } from "@turnout/host/bpf";
 import { addressesIn, groupOf } from "./map-elements.ts";
@@ -121,16 +122,4 @@ function elementsOf(map: BpfMap, { failures, change, fail }: Changes): Pick<BpfM
 function thingsIn({ info: { name, keySize } }: BpfMap, keys: Buffer): number {
   const all = Array.from({ length: keys.length / keySize }, (_, at) => keys.subarray(at * keySize, (at + 1) * keySize));
   return new Set(all.map((key) => groupOf(name, key) ?? key.toString("hex"))).size;
-}
-
-/** The same thing with some methods replaced; others are called on the original. */
-export function replacing<T extends object>(original: T, methods: Partial<T>): T {
-  return new Proxy(original, {
-    get(_, name): unknown {
-      const own = methods[name as keyof T];
-      if (own !== undefined) return own;
-      const value: unknown = Reflect.get(original, name, original);
-      return typeof value === "function" ? (value as (...args: unknown[]) => unknown).bind(original) : value;
-    },
-  });
 }

@@ -1,5 +1,6 @@
 // Compiled objects that one host after another uses: the verifier takes most of a second for them.
 import { existsSync } from "node:fs";
+import { replacing } from "@turnout/core/testing";
 import type { Bpf, LoadedObject, LoadOptions } from "@turnout/host/bpf";
 import { MapContent } from "./map-content.ts";
 
@@ -17,21 +18,7 @@ export class ReusedObjects {
 
   /** What the host's backend gets: all is the kernel's, but that an object which was loaded before in the same way is not verified again. */
   get bpf(): Bpf {
-    const bpf = this.#bpf;
-    return {
-      load: (path, options = {}) => this.#load(path, options),
-      createMap: (spec) => bpf.createMap(spec),
-      openMap: (where) => bpf.openMap(where),
-      openProgram: (pin) => bpf.openProgram(pin),
-      openLink: (pin) => bpf.openLink(pin),
-      attachToCgroup: (program, cgroup, hook) => bpf.attachToCgroup(program, cgroup, hook),
-      attachTc: (program, place, name) => bpf.attachTc(program, place, name),
-      attachClsact: (program, place, name) => bpf.attachClsact(program, place, name),
-      detachClsact: (place, name) => bpf.detachClsact(place, name),
-      clsactProgram: (place, name) => bpf.clsactProgram(place, name),
-      pins: (folder) => bpf.pins(folder),
-      removePins: (folder) => bpf.removePins(folder),
-    };
+    return replacing(this.#bpf, { load: (path, options = {}) => this.#load(path, options) });
   }
 
   /** All that hosts since the last reset have loaded. */
@@ -83,8 +70,7 @@ export class ReusedObjects {
 
 /** Whoever loaded it closes it, and the next one needs it. */
 function borrowed(object: LoadedObject): LoadedObject {
-  const { programs, maps, verifierLogs } = object;
-  return { programs, maps, verifierLogs, program: (name) => object.program(name), map: (name) => object.map(name), close: () => undefined };
+  return replacing(object, { close: () => undefined });
 }
 
 /** Pins are the host's own, sizes and programs are not. */

@@ -1,10 +1,10 @@
 import type { BackendModule, Rule, ServicePort, Counts } from "@turnout/core";
 import { breakDestinations, BROKEN_APPLIERS } from "./broken-writers.ts";
-import { delegate, withBackend, withHost } from "../runner/changed-subject.ts";
+import { withBackend, withHost } from "../runner/changed-subject.ts";
 import type { AnyBackend } from "../runner/changed-subject.ts";
 import { indexesOf, withNode, withoutEmptyPools, withRows, withRules } from "./broken-backend.ts";
 import type { Defect } from "./broken-backend.ts";
-import { BROKEN_EDGES } from "./broken-edges.ts";
+import { BROKEN_EDGES, withoutHairpin } from "./broken-edges.ts";
 import { BROKEN_ORDER } from "./broken-order.ts";
 import { BROKEN_RECOVERY } from "./broken-recovery.ts";
 import { BROKEN_TURNS } from "./broken-turns.ts";
@@ -153,16 +153,7 @@ const BROKEN_MINDS: Readonly<Record<string, Defect>> = {
       return { node: { ...node, detector: { by: "cidr", cidrs: [nobodys] } }, host };
     }),
   ],
-  "forgets the hairpin": [
-    "R-36",
-    withHost((host) => ({
-      trace(packet, random) {
-        const trace = host.trace(packet, random);
-        const isHairpin = trace.endpoint?.startsWith(packet.family === "IPv4" ? `${packet.source}:` : `[${packet.source}]:`) === true;
-        return isHairpin ? { ...trace, masquerade: false } : trace;
-      },
-    })),
-  ],
+  "forgets the hairpin": ["R-36", withoutHairpin(() => true)],
   "does not know source ranges": ["R-39", withRules((rules) => rules.filter(({ from }) => from !== "outsideSourceRanges"))],
   "does not use terminating endpoints": [
     "R-17",
@@ -199,11 +190,7 @@ const BROKEN_MINDS: Readonly<Record<string, Defect>> = {
     "R-28",
     withRows((row) => ({ ...row, destinations: row.destinations.filter(({ kind }) => kind !== "nodePort") })),
   ],
-  "serves one family with the other's hands": [
-    "R-03",
-    withBackend((_, { dataplane }) => delegate(dataplane.family("IPv4"))),
-    ["verdict", "error"],
-  ],
+  "serves one family with the other's hands": ["R-03", withBackend((_, { dataplane }) => dataplane.family("IPv4")), ["verdict", "error"]],
 };
 
 function clusterOrRefuse({ cluster }: ServicePort): readonly Rule[] {

@@ -1,8 +1,8 @@
-import { objectId } from "@turnout/core";
 import type { KernelObject } from "@turnout/core";
+import type { Packet } from "../oracle/packet.ts";
 import type { Trace } from "../runner/fake-host.ts";
 import { HOST_ADDRESSES, UPLINK } from "../runner/stage.ts";
-import { putsOf, rememberDeltas, withBackend, withHost } from "../runner/changed-subject.ts";
+import { noteDone, rememberDeltas, withBackend, withHost } from "../runner/changed-subject.ts";
 import { withNode, withRows } from "./broken-backend.ts";
 import type { AnyBackend } from "../runner/changed-subject.ts";
 import type { Defect } from "./broken-backend.ts";
@@ -46,16 +46,7 @@ export const BROKEN_EDGES: Readonly<Record<string, Defect>> = {
     })),
     ["affinity"],
   ],
-  "forgets the hairpin of pods elsewhere": [
-    "R-36",
-    withHost((host) => ({
-      trace(packet, random) {
-        const trace = host.trace(packet, random);
-        const isHairpin = trace.endpoint?.startsWith(packet.family === "IPv4" ? `${packet.source}:` : `[${packet.source}]:`) === true;
-        return isHairpin && packet.link === UPLINK ? { ...trace, masquerade: false } : trace;
-      },
-    })),
-  ],
+  "forgets the hairpin of pods elsewhere": ["R-36", withoutHairpin(({ link }) => link === UPLINK)],
   "knows the host by its first address alone": [
     "R-28, R-32",
     withHost((host) => ({
@@ -89,13 +80,23 @@ function writingAll(inner: AnyBackend): Partial<AnyBackend> {
     async apply(planned, signal) {
       const delta = deltaOf(planned);
       if (delta === undefined) return await inner.apply(planned, signal);
-      for (const object of delta.remove) known.delete(objectId(object));
-      for (const [id, after] of putsOf(delta)) known.set(id, after);
+      noteDone(known, delta);
       const put = [...known.values()].map((after) => ({ after }));
       await clear(inner, delta.nowMs, signal);
       return await inner.apply(inner.plan({ put, remove: [], lingering: [], nowMs: delta.nowMs }), signal);
     },
   };
+}
+
+/** It doesn't masquerade who gets to himself, where that is so for a packet. */
+export function withoutHairpin(isSo: (packet: Packet) => boolean): Defect[1] {
+  return withHost((host) => ({
+    trace(packet, random) {
+      const trace = host.trace(packet, random);
+      const isHairpin = trace.endpoint?.startsWith(packet.family === "IPv4" ? `${packet.source}:` : `[${packet.source}]:`) === true;
+      return isHairpin && isSo(packet) ? { ...trace, masquerade: false } : trace;
+    },
+  }));
 }
 
 function nameOf({ endpoint = "" }: Trace): string {

@@ -50,7 +50,7 @@ function forgettingDeferred(inner: AnyBackend, world: World): Partial<AnyBackend
     ...delta,
     put: delta.put.filter(({ after }) => !forgotten.has(objectId(after))),
   });
-  const { plan, deltaOf } = rememberDeltas({ ...inner, plan: (delta) => inner.plan(without(delta)) });
+  const { plan, deltaOf } = rememberDeltas({ plan: (delta) => inner.plan(without(delta)) });
   return {
     plan,
     async apply(planned, signal, turn) {

@@ -1,6 +1,6 @@
-import { objectId, Waiters } from "@turnout/core";
+import { Waiters } from "@turnout/core";
 import type { HostEvent, KernelObject, LeftObjects } from "@turnout/core";
-import { putsOf, rememberDeltas, withBackend } from "../runner/changed-subject.ts";
+import { noteDone, rememberDeltas, withBackend } from "../runner/changed-subject.ts";
 import type { AnyBackend } from "../runner/changed-subject.ts";
 import type { Defect } from "./broken-backend.ts";
 
@@ -89,9 +89,7 @@ function neverLooking(inner: AnyBackend): Partial<AnyBackend> {
     plan: remember,
     async apply(plan, signal) {
       const outcome = await inner.apply(plan, signal);
-      const delta = deltaOf(plan);
-      for (const [id, object] of delta === undefined ? [] : putsOf(delta)) memory?.set(id, object);
-      for (const object of delta?.remove ?? []) memory?.delete(objectId(object));
+      if (memory !== undefined) noteDone(memory, deltaOf(plan));
       return outcome;
     },
     async observe(signal) {

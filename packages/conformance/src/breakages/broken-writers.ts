@@ -1,6 +1,6 @@
 import { cleanUpBackend, FAMILIES, isEqual, objectId } from "@turnout/core";
-import type { Delta, Destination, KernelObject, Leftover, Outcome, Plan, Rule, ServicePort } from "@turnout/core";
-import { putsOf, withBackend, withHost } from "../runner/changed-subject.ts";
+import type { Delta, Destination, KernelObject, Leftover, Outcome, Rule, ServicePort } from "@turnout/core";
+import { noteDone, rememberDeltas, withBackend, withHost } from "../runner/changed-subject.ts";
 import { withoutEmptyPools } from "./broken-backend.ts";
 import type { AnyBackend } from "../runner/changed-subject.ts";
 import type { Defect } from "./broken-backend.ts";
@@ -25,7 +25,7 @@ export const BROKEN_APPLIERS: Readonly<Record<string, Defect>> = {
   "trusts its memory after a failed apply": ["R-58", withBackend(fromMemory), ["error", "leftover"]],
   "keeps a cache that outlives the truth": ["R-58", withBackend(withCache), ["error", "leftover"]],
   "lets the first who came keep an address": ["R-53", withBackend(firstComeFirstServed)],
-  "never gives up an address": ["R-48, R-64, R-65", withBackend(neverGivingUp)],
+  "never gives up an address": ["R-48, R-64, R-65", withBackend((inner) => keepingAddresses(inner, () => true))],
   "keeps stale flows": ["R-41", withBackend(() => ({ forgetFlows: () => Promise.resolve(0) })), ["flow"]],
   "forgets flows that should stay": [
     "R-42",
@@ -118,23 +118,16 @@ function withLeftovers(isLeftover: (isInUse: boolean) => boolean, reported: Part
 
 /** It believes that nothing of a plan that failed was done. */
 function fromMemory(inner: AnyBackend): Partial<AnyBackend> {
+  const { plan, deltaOf } = rememberDeltas(inner);
   const memory = new Map<string, KernelObject>();
-  const deltas = new WeakMap<Plan<unknown>, () => void>();
   let isUnknown = false;
   return {
-    plan(delta) {
-      const plan = inner.plan(delta);
-      deltas.set(plan, () => {
-        for (const [id, object] of putsOf(delta)) memory.set(id, object);
-        for (const object of delta.remove) memory.delete(objectId(object));
-      });
-      return plan;
-    },
-    async apply(plan, signal) {
+    plan,
+    async apply(planned, signal) {
       isUnknown = true;
-      const outcome = await inner.apply(plan, signal);
+      const outcome = await inner.apply(planned, signal);
       isUnknown = false;
-      deltas.get(plan)?.();
+      noteDone(memory, deltaOf(planned));
       return outcome;
     },
     async observe(signal) {
@@ -149,19 +142,16 @@ function fromMemory(inner: AnyBackend): Partial<AnyBackend> {
 
 /** What it has put once it never puts again while it lives. */
 function withCache(inner: AnyBackend): Partial<AnyBackend> {
-  const cache = new Map<string, unknown>();
-  const deltas = new WeakMap<Plan<unknown>, Delta<KernelObject>>();
+  const cache = new Map<string, KernelObject>();
+  const isNew = ({ after }: Delta<KernelObject>["put"][number]): boolean => !isEqual(cache.get(objectId(after))?.value, after.value);
+  const { plan, deltaOf } = rememberDeltas({
+    plan: (delta) => inner.plan({ ...delta, put: delta.put.filter(isNew) }),
+  });
   return {
-    plan(delta) {
-      const plan = inner.plan({ ...delta, put: delta.put.filter(({ after }) => !isEqual(cache.get(objectId(after)), after.value)) });
-      deltas.set(plan, delta);
-      return plan;
-    },
-    async apply(plan, signal) {
-      const outcome = await inner.apply(plan, signal);
-      const { put, remove } = deltas.get(plan) ?? { put: [], remove: [] };
-      for (const { after } of put) cache.set(objectId(after), after.value);
-      for (const object of remove) cache.delete(objectId(object));
+    plan,
+    async apply(planned, signal) {
+      const outcome = await inner.apply(planned, signal);
+      noteDone(cache, deltaOf(planned));
       return outcome;
     },
   };
@@ -170,30 +160,27 @@ function withCache(inner: AnyBackend): Partial<AnyBackend> {
 /** A row keeps an address that it once had, whoever is older. */
 function firstComeFirstServed(inner: AnyBackend): Partial<AnyBackend> {
   const holders = new Map<string, string>();
+  return keepingAddresses(inner, (address, row) => {
+    const holder = holders.get(address) ?? row;
+    holders.set(address, holder);
+    return holder === row;
+  });
+}
+
+/**
+ * A row answers for ever where it once did, if the address was its own. Always: also where it has lost it to what is no row (a service range), or to one
+ * that has another kind of it (a node port).
+ */
+function keepingAddresses(inner: AnyBackend, isOwn: (address: string, row: string) => boolean): Partial<AnyBackend> {
   const had = new Map<string, Map<string, Destination>>();
   return {
     render(row, context) {
       const mine = had.get(row.key) ?? new Map<string, Destination>();
       had.set(row.key, mine);
       for (const destination of row.destinations) {
-        const key = `${destination.address} ${destination.port} ${row.name.protocol}`;
-        const holder = holders.get(key) ?? row.key;
-        holders.set(key, holder);
-        if (holder === row.key) mine.set(key, destination);
+        const address = `${destination.address} ${destination.port} ${row.name.protocol}`;
+        if (isOwn(address, row.key)) mine.set(address, destination);
       }
-      return inner.render(withoutEmptyPools({ ...row, destinations: [...mine.values()] }), context);
-    },
-  };
-}
-
-/** A row that has lost an address to what is no row (a service range), or to one that has another kind of it (a node port), answers there still. */
-function neverGivingUp(inner: AnyBackend): Partial<AnyBackend> {
-  const had = new Map<string, Map<string, Destination>>();
-  return {
-    render(row, context) {
-      const mine = had.get(row.key) ?? new Map<string, Destination>();
-      had.set(row.key, mine);
-      for (const destination of row.destinations) mine.set(`${destination.address} ${destination.port}`, destination);
       return inner.render(withoutEmptyPools({ ...row, destinations: [...mine.values()] }), context);
     },
   };

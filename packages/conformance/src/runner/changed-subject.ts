@@ -1,5 +1,6 @@
 import { objectId } from "@turnout/core";
-import type { Backend, Dataplane, Delta, FlowFilter, KernelObject, Observed, Outcome, Plan, World } from "@turnout/core";
+import type { Backend, Dataplane, Delta, KernelObject, Plan, World } from "@turnout/core";
+import { replacing } from "@turnout/core/testing";
 import type { FakeHost } from "./fake-host.ts";
 import type { Subject } from "./subject.ts";
 
@@ -16,28 +17,17 @@ export interface OpenedAt {
 export function withBackend(change: (inner: AnyBackend, at: OpenedAt) => Partial<AnyBackend>): (subject: Subject) => Subject {
   return ({ module, createFakeHost }) => ({
     createFakeHost,
-    module: {
-      name: module.name,
-      contract: 2,
-      residence: module.residence,
-      capabilities: module.capabilities,
-      variants: module.variants ?? {},
-      nodePortAddressesDefault: module.nodePortAddressesDefault ?? [],
-      ...(module.countingOptions === undefined ? {} : { countingOptions: module.countingOptions }),
-      parseOptions: (raw) => module.parseOptions(raw),
-      probe: (options, world, signal) => module.probe(options, world, signal),
+    module: replacing(module, {
       async open(options, world, signal): Promise<Dataplane> {
         const dataplane = await module.open(options, world, signal);
-        return {
+        return replacing(dataplane, {
           family(family): AnyBackend {
             const inner = dataplane.family(family);
-            // Not spread: what is a getter stays one.
-            return Object.defineProperties(delegate(inner), Object.getOwnPropertyDescriptors(change(inner, { dataplane, world })));
+            return replacing(inner, change(inner, { dataplane, world }));
           },
-          close: (stop) => dataplane.close(stop),
-        };
+        });
       },
-    },
+    }),
   });
 }
 
@@ -47,32 +37,13 @@ export function withHost(change: (host: FakeHost) => Partial<FakeHost>): (subjec
     module,
     createFakeHost(): FakeHost {
       const host = createFakeHost();
-      return {
-        get world(): World {
-          return host.world;
-        },
-        get flows(): FakeHost["flows"] {
-          return host.flows;
-        },
-        advance: (ms) => host.advance(ms),
-        setAddresses: (addresses) => host.setAddresses(addresses),
-        trace: (packet, random) => host.trace(packet, random),
-        connect: (packet, random) => host.connect(packet, random),
-        setFault: (fault) => host.setFault(fault),
-        refuse: (addresses) => host.refuse(addresses),
-        tamper: (random) => host.tamper(random),
-        own: () => host.own(),
-        external: () => host.external(),
-        ...(host.written === undefined ? {} : { written: () => host.written?.() ?? 0 }),
-        ...(host.counted === undefined ? {} : { counted: () => host.counted?.() ?? 0 }),
-        ...change(host),
-      };
+      return replacing(host, change(host));
     },
   });
 }
 
 /** Plan as a backend does, and remember which difference each plan is of. */
-export function rememberDeltas(inner: AnyBackend): {
+export function rememberDeltas(inner: Pick<AnyBackend, "plan">): {
   readonly plan: AnyBackend["plan"];
   readonly deltaOf: (plan: Plan<unknown>) => Delta<KernelObject> | undefined;
 } {
@@ -87,36 +58,8 @@ export function rememberDeltas(inner: AnyBackend): {
   };
 }
 
-/** Keep what a delta would put, by what it would put it as. */
-export function putsOf({ put }: Delta<KernelObject>): ReadonlyMap<string, KernelObject> {
-  return new Map(put.map(({ after }) => [objectId(after), after]));
-}
-
-async function* noEvents(): AsyncIterable<never> {}
-
-/** A plain object that hands everything on. */
-export function delegate(inner: AnyBackend): AnyBackend {
-  return {
-    skeleton: (context) => inner.skeleton(context),
-    render: (row, context) => inner.render(row, context),
-    isShared: (object) => inner.isShared?.(object) === true,
-    plan: (delta): Plan<unknown> => inner.plan(delta),
-    observe: (signal): Promise<Observed<KernelObject> | undefined> => inner.observe(signal),
-    apply: (plan, signal, turn): Promise<Outcome<KernelObject>> => inner.apply(plan, signal, turn),
-    ...(inner.forgetFlows === undefined
-      ? {}
-      : {
-          forgetFlows: (flows: readonly FlowFilter[], signal: AbortSignal): Promise<number> =>
-            inner.forgetFlows?.(flows, signal) ?? Promise.resolve(0),
-        }),
-    get reportsDrift(): boolean {
-      return inner.reportsDrift === true;
-    },
-    ...(inner.watch === undefined ? {} : { watch: (signal: AbortSignal) => inner.watch?.(signal) ?? noEvents() }),
-    ...(inner.counts === undefined ? {} : { counts: (signal, isKnown) => inner.counts?.(signal, isKnown) ?? Promise.resolve(new Map()) }),
-    ...(inner.cleanup === undefined ? {} : { cleanup: (signal: AbortSignal) => inner.cleanup?.(signal) ?? Promise.resolve() }),
-    ...(inner.leftovers === undefined
-      ? {}
-      : { leftovers: (isInUse: boolean, signal: AbortSignal) => inner.leftovers?.(isInUse, signal) ?? Promise.resolve([]) }),
-  };
+/** Note what a delta has put and removed, by identity. */
+export function noteDone(objects: Map<string, KernelObject>, delta: Delta<KernelObject> | undefined): void {
+  for (const { after } of delta?.put ?? []) objects.set(objectId(after), after);
+  for (const object of delta?.remove ?? []) objects.delete(objectId(object));
 }

@@ -10,5 +10,6 @@ export * from "./history.ts";
 export * from "./objects.ts";
 export * from "./random.ts";
 export * from "./recording-log.ts";
+export * from "./replacing.ts";
 export * from "./test-proxy.ts";
 export * from "./view.ts";
