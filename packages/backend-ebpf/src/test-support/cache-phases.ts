@@ -1,12 +1,9 @@
 // A cache that listens on the host at a Service's cluster IP, as NodeLocal DNSCache does.
-import { createSocket } from "node:dgram";
-import { once } from "node:events";
-import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { encodeAddress } from "../bytes/layout.ts";
 import type { Calls } from "./agent.ts";
-import { at } from "./clients.ts";
+import { at, listenAt } from "./clients.ts";
 import type { Question } from "./clients.ts";
 import type { Daemon } from "./daemon.ts";
 import { elements } from "./module-scene.ts";
@@ -50,7 +47,6 @@ type Asking = Readonly<Record<string, Pick<Calls, "askAll">>>;
  */
 export async function cachePhases(daemon: Daemon, asking: Asking): Promise<unknown> {
   await daemon.want(CACHED);
-  const listen = (addresses: readonly string[]): Promise<() => void> => listenAt(addresses, "cache");
   const seen: unknown[] = [await heard(asking)];
   // NodeLocal DNSCache has a dummy device, which not every kernel has.
   run("ip", ["link", "add", "nodelocaldns", "type", "veth", "peer", "name", "nodelocalend"]);
@@ -59,7 +55,7 @@ export async function cachePhases(daemon: Daemon, asking: Asking): Promise<unkno
   await untilKnown(true);
   seen.push(await heard(asking));
   for (let times = 0; times < 2; times += 1) {
-    const stop = await listen([...CLUSTER_IPS, ...OTHERS]);
+    const stop = await listenAt([...CLUSTER_IPS, ...OTHERS], 80, () => "cache");
     seen.push(await heard(asking));
     // Whether the Service has endpoints is nothing to the cache.
     await daemon.want(CACHED.map((fixture) => ({ ...fixture, local: 0 })));
@@ -105,23 +101,4 @@ async function untilKnown(isThere: boolean): Promise<void> {
     if (keys.every((key) => known.includes(key) === isThere)) return;
     await sleep(50);
   }
-}
-
-/** Have servers at port 80 that say this; gives what ends them. */
-async function listenAt(addresses: readonly string[], says: string): Promise<() => void> {
-  const ends: (() => void)[] = [];
-  for (const address of addresses) {
-    const server = createServer((socket) => socket.on("error", () => undefined).end(says)).listen(80, address);
-    const udp = createSocket(address.includes(":") ? "udp6" : "udp4");
-    udp.on("message", (_, client) => udp.send(says, client.port, client.address));
-    udp.bind(80, address);
-    await Promise.all([once(server, "listening"), once(udp, "listening")]);
-    ends.push(
-      () => server.close(),
-      () => udp.close(),
-    );
-  }
-  return () => {
-    for (const end of ends) end();
-  };
 }

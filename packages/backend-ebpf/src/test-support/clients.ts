@@ -56,17 +56,30 @@ export function furnish(): void {
   for (const line of lines) execFileSync("ip", line.split(" "), { stdio: ["ignore", "ignore", "pipe"] });
 }
 
-/** Have servers at all endpoints; each says its own address. They don't keep the process alive. */
+/** Have servers at all endpoints; each says its own address. */
 export async function serve(): Promise<void> {
-  for (const address of ENDPOINTS) {
-    const server = createServer((socket) => socket.on("error", () => undefined).end(address)).listen(PORT, address);
+  await listenAt(ENDPOINTS, PORT, (own) => own);
+}
+
+/** Have servers of TCP and UDP that say something and don't keep the process alive; gives what ends them. */
+export async function listenAt(addresses: readonly string[], port: number, says: (own: string) => string): Promise<() => void> {
+  const ends: (() => unknown)[] = [];
+  for (const address of addresses) {
+    const server = createServer((socket) => socket.on("error", () => undefined).end(says(address))).listen(port, address);
     const udp = createSocket(address.includes(":") ? "udp6" : "udp4");
-    udp.on("message", (_, { address: client, port }) => udp.send(address, port, client));
-    udp.bind(PORT, address);
+    udp.on("message", (_, client) => udp.send(says(address), client.port, client.address));
+    udp.bind(port, address);
     await Promise.all([once(server, "listening"), once(udp, "listening")]);
+    ends.push(
+      () => server.close(),
+      () => udp.close(),
+    );
     server.unref();
     udp.unref();
   }
+  return () => {
+    for (const end of ends) end();
+  };
 }
 
 /** Ask, and say who seems to answer and what it says (`10.96.0.1:80 says 10.1.1.10`), the error, or `silence`. */

@@ -181,6 +181,13 @@ export class Daemon {
     return (this.#families.find((one) => one.family === family)?.backend.metrics?.() ?? []) as readonly BackendMetric[];
   }
 
+  /** What it warns of, in words. */
+  get complaints(): readonly string[] {
+    return this.log.lines
+      .filter(({ level }) => level !== "info" && level !== "debug")
+      .map(({ message, fields }) => `${message}: ${String(fields["error"])}`);
+  }
+
   /** What objects of the host failed with, as told in the log; each once. */
   get failures(): readonly string[] {
     return [

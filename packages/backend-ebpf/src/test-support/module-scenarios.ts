@@ -28,13 +28,6 @@ import { startLoad } from "./start-load.ts";
 
 const { cgroup, objectFile } = place;
 
-/** What a daemon complains of. */
-function problems({ log }: Daemon): readonly string[] {
-  return log.lines
-    .filter(({ level }) => level !== "info" && level !== "debug")
-    .map(({ message, fields }) => `${message}: ${String(fields["error"])}`);
-}
-
 const STICKY: ServiceFixture = { name: "sticky", number: 7, local: 1, remote: 1, spec: { sessionAffinity: "ClientIP" } };
 
 /** What a probe has against this host. */
@@ -61,7 +54,7 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const again = second.written();
     await second.want(SHOWCASE.slice(1));
     const changed = second.written();
-    const errors = [...first.log.lines, ...second.log.lines].filter(({ level }) => level !== "info");
+    const errors = [...first.complaints, ...second.complaints];
     return { isMuch: written > 60, again, changed: changed > 0 && changed < 14, standalone, errors, pinned: pinned(), modes: modes() };
   },
 
@@ -92,12 +85,7 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
         pinned().length,
       ];
     }
-    return {
-      found,
-      errors: daemon.log.lines
-        .filter(({ level }) => level !== "info")
-        .map(({ message, fields }) => `${message} ${String(fields["error"])}`),
-    };
+    return { found, errors: daemon.complaints };
   },
 
   // Other sizes, then another build: sockets notice nothing, and what was before is gone.
@@ -146,7 +134,7 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       asked: shownBefore > 0,
       rebuilt,
       links,
-      problems: [first, second, third].flatMap(problems),
+      problems: [first, second, third].flatMap(({ complaints }) => complaints),
     };
   },
 
@@ -258,15 +246,15 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       mute: ["IPv6"],
     });
     void fourth.want([PLAIN]);
-    for (let left = 100; left > 0 && problems(fourth).length < 2; left -= 1) await sleep(100);
+    for (let left = 100; left > 0 && fourth.complaints.length < 2; left -= 1) await sleep(100);
     return {
       seen,
       refused: refused.length,
       isSame,
-      problems: [...new Set(problems(second))],
+      problems: [...new Set(second.complaints)],
       written: third.written(),
       later: [await endpointsOf(at("tcp", "10.96.0.1"), 20), pinned().filter((text) => text.startsWith("map ")).length],
-      failing: problems(fourth)[0],
+      failing: fourth.complaints[0],
       log: readFileSync(`${SCRATCH}/verifier-log`, "utf8"),
     };
   },
@@ -322,7 +310,7 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const daemon = await Daemon.start({ cgroup, objectFile });
     await daemon.want([PLAIN]);
     const folders = new Set(pinned().map((text) => text.replace(/^\w+ ([^/]+).*/, "$1")));
-    return { folders: [...folders], answers: await askAll(QUESTIONS.slice(0, 1)), problems: problems(daemon) };
+    return { folders: [...folders], answers: await askAll(QUESTIONS.slice(0, 1)), problems: daemon.complaints };
   },
 
   // Other processes are to be served than before; and the cgroup that is served goes and comes.
@@ -349,7 +337,14 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const third = await Daemon.start({ cgroup: inner, objectFile });
     await third.want([PLAIN]);
     enter(inner);
-    return { before, links, outside, inside, again: await ask(), complaints: [first, second, third].flatMap(problems) };
+    return {
+      before,
+      links,
+      outside,
+      inside,
+      again: await ask(),
+      complaints: [first, second, third].flatMap(({ complaints }) => complaints),
+    };
   },
 
   // Programs of sockets that ask in both families go over to other maps only when both families are there.
@@ -395,7 +390,12 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const next = await Daemon.start({ cgroup, objectFile });
     await next.want([{ ...stays, number: 8, remote: 0, local: 1 }]);
     for (let left = 100; left > 0 && next.forgotten < 2; left -= 1) await sleep(50);
-    return { forgotten: [daemon.forgotten, next.forgotten], ...fates, late: await late.fate(), problems: [daemon, next].flatMap(problems) };
+    return {
+      forgotten: [daemon.forgotten, next.forgotten],
+      ...fates,
+      late: await late.fate(),
+      problems: [daemon, next].flatMap(({ complaints }) => complaints),
+    };
   },
 
   async pod() {

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "nod
 import { createBpf } from "@turnout/host/bpf";
 import type { Bpf, BpfMap } from "@turnout/host/bpf";
 import { furnish, serve } from "./clients.ts";
+import { elementsIn } from "./proxy.ts";
 
 /** The folder of all pins. */
 export const ROOT = "/sys/fs/bpf/turnout";
@@ -46,14 +47,7 @@ export function map(name: string): BpfMap {
   return bpf.openMap({ pin });
 }
 
-/** All elements of a map, as text. */
-export async function elements(name: string): Promise<readonly string[]> {
-  const found: string[] = [];
-  const one = map(name);
-  for await (const { count, keys, values } of one.read())
-    for (let index = 0; index < count; index += 1)
-      found.push(
-        `${keys.toString("hex", index * one.info.keySize, (index + 1) * one.info.keySize)} ${values.toString("hex", index * one.valueBytes, (index + 1) * one.valueBytes)}`,
-      );
-  return found.toSorted();
+/** All elements of a pinned map, as text. */
+export function elements(name: string): Promise<readonly string[]> {
+  return elementsIn(map(name));
 }

@@ -60,13 +60,6 @@ async function until(isSo: () => boolean | Promise<boolean>): Promise<number> {
   return performance.now() - since;
 }
 
-/** What a daemon complains of. */
-function complaints(...daemons: readonly Daemon[]): readonly string[] {
-  return daemons.flatMap(({ log }) =>
-    log.lines.filter(({ level }) => level !== "info").map(({ message, fields }) => `${message}: ${String(fields["error"])}`),
-  );
-}
-
 /** Processes are killed, each at another change of the kernel, while a client outside asks all the time. */
 async function killed(
   steps: readonly number[],
@@ -185,7 +178,7 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       answer,
       isFast: [cameMs, wentMs].map((tookMs) => tookMs < 10_000),
       after,
-      complaints: complaints(daemon),
+      complaints: daemon.complaints,
     };
   },
 
@@ -223,7 +216,7 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     daemon.written();
     run("nft", ["add table inet other"]);
     await sleep(500);
-    return { seen, others: daemon.written(), complaints: complaints(daemon).length };
+    return { seen, others: daemon.written(), complaints: daemon.complaints.length };
   },
 
   killedWhileChanging: () => killed([1, 2, 3, 4], CHANGED_BUT_UDP, {}),
@@ -284,6 +277,10 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const [key = ""] = right[0]?.split(" ") ?? [];
     map("endpoints").update(Buffer.from(key, "hex"), Buffer.alloc(STRUCTS.endpoint.bytes));
     await until(async () => (await elements("endpoints")).join() === right.join());
-    return { opened, isRepaired: (await elements("endpoints")).join() === right.join(), complaints: complaints(unread, daemon) };
+    return {
+      opened,
+      isRepaired: (await elements("endpoints")).join() === right.join(),
+      complaints: [...unread.complaints, ...daemon.complaints],
+    };
   },
 };

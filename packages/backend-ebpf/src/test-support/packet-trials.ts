@@ -1,15 +1,11 @@
 // What packets-kernel.test.ts has tried with packets of its own making: each is given to a program, which says what becomes of it.
-import { once } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { Worker } from "node:worker_threads";
 import { createBpf } from "@turnout/host/bpf";
 import type { BpfProgram } from "@turnout/host/bpf";
 import { REFUSED_MARK } from "../packets/nft-table.ts";
-import type { FlipperData } from "./flipper.ts";
 import { flows, run } from "./network.ts";
 import { place } from "./place.ts";
-import { mapChoices, proxyOf } from "./proxy.ts";
+import { mapChoices, proxyOf, startFlips } from "./proxy.ts";
 import type { Proxy } from "./proxy.ts";
 import { PROTOCOL, rawPacket } from "../testing/raw-packets.ts";
 import type { RawPacket } from "../testing/raw-packets.ts";
@@ -152,20 +148,14 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
 
   // New flows while the endpoints of the service are replaced: none is dropped, none goes to another service's endpoint.
   async flips() {
-    const { map, object } = await programs();
-    const shared = new Int32Array(new SharedArrayBuffer(8));
-    const workerData: FlipperData = { services: map("services").info.id, endpoints: map("endpoints").info.id, shared };
-    const worker = new Worker(new URL("flipper.ts", import.meta.url), { workerData });
-    const failed = once(worker, "error");
-    while (Atomics.load(shared, 1) < 2) await Promise.race([sleep(10), failed.then(([error]) => Promise.reject(error as Error))]);
+    const at = await programs();
+    const stop = await startFlips(at);
     const codes = new Set<number>();
     for (let fromPort = 1; fromPort <= FLOWS; fromPort += 1) {
       const packet = rawPacket({ ...FOUR, to: "10.96.0.1", fromPort });
-      codes.add(object.program("turnout_in").testRun({ packet }).code);
+      codes.add(at.object.program("turnout_in").testRun({ packet }).code);
     }
-    const rounds = Atomics.load(shared, 1);
-    Atomics.store(shared, 0, 1);
-    await once(worker, "exit");
+    const rounds = await stop();
     return { codes: [...codes], flows: flows("10.96.0.1"), isMany: rounds > 500 };
   },
 

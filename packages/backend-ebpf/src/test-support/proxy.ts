@@ -1,5 +1,8 @@
 // The programs at work: fixtures are rendered, planned and written, as they will be.
+import { once } from "node:events";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
 import { FAMILIES } from "@turnout/core/backend";
 import type { Context } from "@turnout/core/backend";
 import { Ledger } from "@turnout/core";
@@ -18,6 +21,7 @@ import { planDelta } from "../plan.ts";
 import type { Step } from "../plan.ts";
 import { renderRow } from "../render.ts";
 import { renderSkeleton } from "../skeleton.ts";
+import type { FlipperData } from "./flipper.ts";
 import { FACTS, OPTIONS, PARTS, SETTINGS, stateOf } from "./states.ts";
 
 /** What a scenario changes of the node beside its services. */
@@ -81,6 +85,33 @@ export function proxyOf(object: LoadedObject): Proxy {
       const { fields } = STRUCTS.counters;
       return Object.fromEntries(Object.entries(fields).map(([field, [at]]) => [field, Number(sumCounter(value, map.info.valueSize, at))]));
     },
+  };
+}
+
+/** All elements of a map, as text. */
+export async function elementsIn(map: BpfMap): Promise<readonly string[]> {
+  const found: string[] = [];
+  const { info, valueBytes } = map;
+  for await (const { count, keys, values } of map.read())
+    for (let at = 0; at < count; at += 1)
+      found.push(
+        `${keys.toString("hex", at * info.keySize, (at + 1) * info.keySize)} ${values.toString("hex", at * valueBytes, (at + 1) * valueBytes)}`,
+      );
+  return found.toSorted();
+}
+
+/** Replace the endpoints of two services all the time (flipper.ts), until what this gives is called: it tells how often. */
+export async function startFlips({ map }: Proxy): Promise<() => Promise<number>> {
+  const shared = new Int32Array(new SharedArrayBuffer(8));
+  const workerData: FlipperData = { services: map("services").info.id, endpoints: map("endpoints").info.id, shared };
+  const worker = new Worker(new URL("flipper.ts", import.meta.url), { workerData });
+  const failed = once(worker, "error");
+  while (Atomics.load(shared, 1) < 2) await Promise.race([sleep(10), failed.then(([error]) => Promise.reject(error as Error))]);
+  return async (): Promise<number> => {
+    const rounds = Atomics.load(shared, 1);
+    Atomics.store(shared, 0, 1);
+    await once(worker, "exit");
+    return rounds;
   };
 }
 

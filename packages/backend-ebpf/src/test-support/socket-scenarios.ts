@@ -1,9 +1,6 @@
 // What sockets-kernel.test.ts has tried with real sockets.
 import { execFile } from "node:child_process";
-import { once } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { Worker } from "node:worker_threads";
 import { networkNamespaceCookie } from "@turnout/host/bpf";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { decodeEndpoint, STRUCTS } from "../bytes/layout.ts";
@@ -11,9 +8,8 @@ import { ebpfModule } from "../module.ts";
 import { ask, askAll, askByOne, at, endpointsOf, furnish, serve } from "./clients.ts";
 import type { How, Question } from "./clients.ts";
 import { connectOften } from "./connect-often.ts";
-import type { FlipperData } from "./flipper.ts";
 import { place } from "./place.ts";
-import { startSockets } from "./proxy.ts";
+import { elementsIn, startFlips, startSockets } from "./proxy.ts";
 import type { Proxy } from "./proxy.ts";
 import { CHILD } from "./stage.ts";
 import { closedSockets, udpScenarios } from "./udp-scenarios.ts";
@@ -122,9 +118,7 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     want([STICKY]);
     await ask(at("tcp", "10.96.0.7"));
     await askFromPod([at("tcp", "10.96.0.7"), at("tcp", "172.18.0.1", 30_007)]);
-    let entries = 0;
-    for await (const { count } of map("affinity").read()) entries += count;
-    return entries;
+    return (await elementsIn(map("affinity"))).length;
   },
 
   async optOut() {
@@ -145,24 +139,13 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
 
   // Somebody connects while the endpoints of the service, and of another one, are replaced again and again.
   async flips() {
-    const { want, map } = await proxy();
-    want([]);
-    const shared = new Int32Array(new SharedArrayBuffer(8));
-    const workerData: FlipperData = { services: map("services").info.id, endpoints: map("endpoints").info.id, shared };
-    const worker = new Worker(new URL("flipper.ts", import.meta.url), { workerData });
-    const failed = once(worker, "error");
-    while (Atomics.load(shared, 1) < 2) await Promise.race([sleep(10), failed.then(([error]) => Promise.reject(error as Error))]);
+    const started = await proxy();
+    started.want([]);
+    const stop = await startFlips(started);
     const { errors } = connectOften("10.96.0.1", 80, 600_000);
-    const rounds = Atomics.load(shared, 1);
-    Atomics.store(shared, 0, 1);
-    await once(worker, "exit");
-    const seen: string[] = [];
-    for await (const { count, keys } of map("asked_udp").read()) {
-      for (let index = 0; index < count; index += 1) {
-        const key = keys.subarray(index * map("asked_udp").info.keySize, (index + 1) * map("asked_udp").info.keySize);
-        seen.push(decodeEndpoint(key.subarray(PEER_ENDPOINT, PEER_ENDPOINT + STRUCTS.endpoint.bytes)));
-      }
-    }
+    const rounds = await stop();
+    const keys = (await elementsIn(started.map("asked_udp"))).map((text) => Buffer.from(text.split(" ")[0] ?? "", "hex"));
+    const seen = keys.map((key) => decodeEndpoint(key.subarray(PEER_ENDPOINT, PEER_ENDPOINT + STRUCTS.endpoint.bytes)));
     return { errors, seen: seen.toSorted(), isMany: rounds > 1000 };
   },
 };
