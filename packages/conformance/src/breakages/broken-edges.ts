@@ -1,6 +1,5 @@
 import type { KernelObject } from "@turnout/core";
-import type { Packet } from "../oracle/packet.ts";
-import type { Trace } from "../runner/fake-host.ts";
+import type { FakeHost, Trace } from "../runner/fake-host.ts";
 import { HOST_ADDRESSES, UPLINK } from "../runner/stage.ts";
 import { noteDone, rememberDeltas, withBackend, withHost } from "../runner/changed-subject.ts";
 import { withNode, withRows } from "./broken-backend.ts";
@@ -89,7 +88,7 @@ function writingAll(inner: AnyBackend): Partial<AnyBackend> {
 }
 
 /** It doesn't masquerade who gets to himself, where that is so for a packet. */
-export function withoutHairpin(isSo: (packet: Packet) => boolean): Defect[1] {
+export function withoutHairpin(isSo: (packet: Parameters<FakeHost["trace"]>[0]) => boolean): Defect[1] {
   return withHost((host) => ({
     trace(packet, random) {
       const trace = host.trace(packet, random);
