@@ -89,7 +89,6 @@ describe("what is said of a host", () => {
     ["a rule about no new connection", { external: [filter("-m conntrack --ctstate INVALID -j DROP")] }, []],
     ["IPVS of nobody", { virtualServers: 3 }, ["risk ipvs-in-use"]],
     ["the most serious first", { virtualServers: 3, parameters: { forwardsIPv4: 0 } }, ["fault ipv4-forwarding-off", "risk ipvs-in-use"]],
-    ["all that comes by an uplink is rejected", { uplinks: ["up0"], external: [filter("-i up0 -j REJECT")] }, ["fault drops-device"]],
     [
       "all that leaves by an uplink",
       { uplinks: ["up0"], external: [filter("-o up+ -m comment --comment no -j DROP")] },
@@ -317,14 +316,7 @@ describe("a host whose own programs find no route to Services", () => {
   const ADDRESSES = [address("127.0.0.1"), address("192.0.2.1"), address("::1"), address("fe80::1"), address("2001:db8::1")];
   type Row = readonly [name: string, routes: HostSurvey["routes"], proxy: Partial<typeof NO_PROXY>, because: string];
   test.each<Row>([
-    [
-      "no default route",
-      [LINK],
-      {},
-      "no default IPv4 route; one for the service range would do, which is known only while the proxy answers",
-    ],
     ["a default route", [LINK, route("0.0.0.0/0")], {}, ""],
-    ["an unreachable one", [LINK, route("0.0.0.0/0", "unreachable")], {}, "the route unreachable default"],
     ["a blackhole", [LINK, route("0.0.0.0/0", "blackhole")], {}, "the route blackhole default"],
     ["a prohibiting one", [LINK, route("0.0.0.0/0", "prohibit")], {}, "the route prohibit default"],
     ["a route for the service range", [LINK, route("10.96.0.0/16")], { serviceRanges: ["10.96.0.0/16"] }, ""],

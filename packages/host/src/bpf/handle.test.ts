@@ -1,7 +1,7 @@
 import { fstatSync, openSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { stubLibbpf } from "../test-support/stub-libbpf.ts";
-import { guarded, KernelHandle, kindOf } from "./handle.ts";
+import { guarded, KernelHandle } from "./handle.ts";
 
 /** A file that stands in for a thing of BPF. */
 function openFile(): number {
@@ -62,11 +62,5 @@ describe("a handle", () => {
     };
     expect(() => guarded(fd, fail)).toThrow("no map");
     expect(isOpen(fd)).toBe(false);
-  });
-
-  it("isn't of BPF when it is any file", () => {
-    const fd = openFile();
-    expect(kindOf(fd)).toBeUndefined();
-    guarded(fd, (one) => new Used(stubLibbpf({}), one, "file")).close();
   });
 });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { familyRequest, parseFamilyId } from "../netlink/generic.ts";
+import { parseFamilyId } from "../netlink/generic.ts";
 import { parseRealServer, parseService, parseTimeouts, parseVersion } from "./answers.ts";
 import type { VirtualServerKey } from "./model/model.ts";
-import { operationRequest, questionRequest, realServersRequest, servicesRequest, timeoutsRequest } from "./requests.ts";
+import { operationRequest } from "./requests.ts";
 
 /** Answers of Linux 6.1.176, recorded in user-mode Linux, without the statistics at their ends; connections and a forwarding put in by hand. */
 const ANSWERS = {
@@ -69,52 +69,8 @@ describe("answers of the kernel", () => {
   });
 });
 
-/** Requests that the kernel took, and that had the effect which ipvs-kernel.test.ts looks at. */
-describe("requests", () => {
-  const keyFour = "06000100020000000600020006000000080003000a6000010600040000500000";
-  const keySix = "060001000a000000060002008400000014000300fd0000960000000000000000000000010600040001bb0000";
-  const settings = { scheduler: "mh", flags: 0x13, timeoutSeconds: 10_800 };
-
-  it("that ask", () => {
-    expect(familyRequest("IPVS").toString("hex")).toBe("03020000090002004950565300000000");
-    expect(servicesRequest().toString("hex")).toBe("04010000");
-    expect(realServersRequest(WEB).toString("hex")).toBe(`0801000024000180${keyFour}`);
-    expect(realServersRequest(VOICE).toString("hex")).toBe(`0801000030000180${keySix}`);
-    expect([questionRequest("timeouts"), questionRequest("version")].map((one) => one.toString("hex"))).toEqual(["0d010000", "0f010000"]);
-    expect(timeoutsRequest({ tcp: 0, tcpFin: 30, udp: 10 }).toString("hex")).toBe(
-      "0c0100000800040000000000080005001e000000080006000a000000",
-    );
-  });
-
-  it("that change virtual servers; the kernel's own flag is never sent", () => {
-    const tail = "070006006d6800000c00070011000000fdffffff08000800302a0000";
-    const four = { ...WEB, ...settings, clientPrefixLength: 32 };
-    expect(operationRequest({ verb: "add-service", service: four }).toString("hex")).toBe(
-      `0101000048000180${keyFour}${tail}08000900ffffffff`,
-    );
-    const wide = { ...four, clientPrefixLength: 0 };
-    expect(operationRequest({ verb: "edit-service", service: wide }).toString("hex")).toBe(
-      `0201000048000180${keyFour}${tail}0800090000000000`,
-    );
-    const six = { ...VOICE, ...settings, clientPrefixLength: 128 };
-    expect(operationRequest({ verb: "edit-service", service: six }).toString("hex")).toBe(
-      `0201000054000180${keySix}${tail}0800090080000000`,
-    );
-    expect(operationRequest({ verb: "delete-service", service: four }).toString("hex")).toBe(`0301000024000180${keyFour}`);
-  });
-
-  it("that change real servers", () => {
-    const server = { address: "10.1.0.1", port: 8080, weight: 3 };
-    const key = "06000b0002000000080001000a010001060002001f900000";
-    const tail = "0800030000000000080004000300000008000500000000000800060000000000";
-    expect(operationRequest({ verb: "add-server", service: WEB, server }).toString("hex")).toBe(
-      `0501000024000180${keyFour}3c000280${key}${tail}`,
-    );
-    expect(operationRequest({ verb: "edit-server", service: WEB, server }).toString("hex")).toBe(
-      `0601000024000180${keyFour}3c000280${key}${tail}`,
-    );
-    expect(operationRequest({ verb: "delete-server", service: WEB, server }).toString("hex")).toBe(
-      `0701000024000180${keyFour}1c000280${key}`,
-    );
-  });
+it("of settings the kernel's own flag is never sent, and a mask of no bits is one", () => {
+  const service = { ...WEB, scheduler: "mh", flags: 0x13, timeoutSeconds: 10_800, clientPrefixLength: 0 };
+  const sent = operationRequest({ verb: "add-service", service }).toString("hex");
+  expect(sent.slice(sent.indexOf("0c000700"))).toBe("0c00070011000000fdffffff08000800302a00000800090000000000");
 });

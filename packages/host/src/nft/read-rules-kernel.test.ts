@@ -6,17 +6,14 @@ import { describe, expect, it } from "vitest";
 import { concat, ct, goTo, match, meta, numgen, payload, setMark, vmap } from "../nft-statement/build.ts";
 import { printCommand, printRule } from "../nft-statement/print.ts";
 import type { NftCommand, NftExpression, NftRuleStatement } from "../nft-statement/syntax.ts";
-import { evaluateChain } from "../rules/evaluate.ts";
 import type { RunResult } from "../rules/evaluate.ts";
-import type { ExternalChain, ExternalRule, ExternalTable, HookedPacket } from "../rules/rule.ts";
-import { ip, sendThrough } from "../test-support/sent-packets.ts";
+import type { ExternalChain, ExternalRule, ExternalTable } from "../rules/rule.ts";
+import { ip, evaluated, SEED, sendThrough, sentPackets } from "../test-support/sent-packets.ts";
 import type { Sent } from "../test-support/sent-packets.ts";
 import { listedSet } from "./named-sets.ts";
 import type { NamedSets } from "./named-sets.ts";
 import { readNftRule, readNftTable } from "./read-rules.ts";
 
-/** TURNOUT_SEED=n tries other rules than CI does. */
-const SEED = Number(process.env["TURNOUT_SEED"] ?? 1);
 const CASES = 150;
 const TIMEOUT_MS = 100_000;
 const TABLE = "t";
@@ -102,13 +99,7 @@ function generate(family: IPFamily, random: () => number): { readonly commands: 
       .filter(() => random() < 0.15)
       .map((kind) => pickOne(matches[kind] ?? [], random));
   const numbers = Array.from({ length: CASES }, (_, number) => number);
-  const sent = numbers.map((number): Sent => ({
-    protocol: pickOne(["udp", "tcp"], random),
-    source: ip(family, pickOne([2, 4], random)),
-    sourcePort: 20_000 + number,
-    destination: ip(family, pickOne([1, 3], random)),
-    destinationPort: pickOne([80, 81, 95], random),
-  }));
+  const sent = sentPackets(CASES, family, random);
   const counter: NftRuleStatement = { counter: null };
   // nft takes only one match of a protocol in a rule.
   const stop = (parts: readonly NftRuleStatement[]): readonly NftRuleStatement[] =>
@@ -153,29 +144,6 @@ function generate(family: IPFamily, random: () => number): { readonly commands: 
       ]),
     ],
   };
-}
-
-/** A packet where it comes in, as far as rules of before and conntrack have not changed it. */
-function hooked(packet: Sent, family: IPFamily): HookedPacket {
-  return {
-    ...packet,
-    family,
-    inDevice: "tveth0",
-    outDevice: "",
-    state: "new",
-    isTranslated: false,
-    isAnsweredThere: true,
-    mark: 0,
-    original: packet,
-    isLocal: (address) => [ip(family, 1), ip(family, 3)].includes(address),
-    isInSet: () => undefined,
-  };
-}
-
-function evaluated(table: ExternalTable, base: string, packet: HookedPacket): RunResult {
-  const chain = table.chains.get(base);
-  if (chain === undefined) throw new Error("the chain is there");
-  return evaluateChain(table, chain, packet, () => undefined);
 }
 
 /** The same table, of the commands as they were given: so the host in memory reads it. */
@@ -254,12 +222,12 @@ describe.each(FAMILIES)("the evaluator says what the kernel does, %s", (family) 
     const handleOf = ({ deletion }: { readonly deletion: string }): number => Number(deletion.split(" ").at(-1));
     let judged = 0;
     for (const [number, packet] of sent.entries()) {
-      const first = evaluated(table, "pre", hooked(packet, family));
-      const second = evaluated(table, "nat", { ...hooked(packet, family), mark: first.mark });
+      const first = evaluated(table, "pre", packet, family);
+      const second = evaluated(table, "nat", packet, family, { mark: first.mark });
       const entry = first.matched[0]?.rule;
       // Where an answer was lost, the packet has come twice.
       const arrivals = counts.get("pre")?.filter((handle) => entry !== undefined && handle === handleOf(entry)).length;
-      expect(outcome(evaluated(given, "pre", hooked(packet, family)))).toEqual(outcome(first));
+      expect(outcome(evaluated(given, "pre", packet, family))).toEqual(outcome(first));
       if (!first.isCertain || !second.isCertain || arrivals !== 1) continue;
       judged++;
       const { address = packet.destination, port = packet.destinationPort } = second.destination ?? {};

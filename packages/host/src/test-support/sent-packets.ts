@@ -1,5 +1,13 @@
 import { execFileSync } from "node:child_process";
 import type { IPFamily } from "@turnout/core";
+import { pickOne } from "@turnout/core/testing";
+import { evaluateChain } from "../rules/evaluate.ts";
+import type { RunResult } from "../rules/evaluate.ts";
+import type { ExternalTable, HookedPacket } from "../rules/rule.ts";
+
+/** TURNOUT_SEED=n tries other rules than CI does. */
+export const SEED: number = Number(process.env["TURNOUT_SEED"] ?? 1);
+export const PORTS: readonly number[] = [80, 81, 95];
 
 /** What one packet is, by the case that it is for: its source port tells. */
 export interface Sent {
@@ -12,6 +20,38 @@ export interface Sent {
 
 /** An address of the network between the two namespaces: 1 and 3 are the receiver's, 2 and 4 the sender's. */
 export const ip = (family: IPFamily, number: number): string => (family === "IPv4" ? `10.9.0.${number}` : `fd09::${number}`);
+
+/** Packets to the receiver, so many. */
+export function sentPackets(count: number, family: IPFamily, random: () => number): readonly Sent[] {
+  return Array.from({ length: count }, (_, number) => ({
+    protocol: pickOne(["udp", "tcp"], random),
+    source: ip(family, pickOne([2, 4], random)),
+    sourcePort: 20_000 + number,
+    destination: ip(family, pickOne([1, 3], random)),
+    destinationPort: pickOne(PORTS, random),
+  }));
+}
+
+/** What the evaluator says of a packet that comes in at a chain, as far as rules of before and conntrack have not changed it. */
+export function evaluated(table: ExternalTable, base: string, packet: Sent, family: IPFamily, more: Partial<HookedPacket> = {}): RunResult {
+  const chain = table.chains.get(base);
+  if (chain === undefined) throw new Error("the chain is there");
+  const hooked: HookedPacket = {
+    ...packet,
+    family,
+    inDevice: "tveth0",
+    outDevice: "",
+    state: "new",
+    isTranslated: false,
+    isAnsweredThere: true,
+    mark: 0,
+    original: packet,
+    isLocal: (address) => [ip(family, 1), ip(family, 3)].includes(address),
+    isInSet: () => undefined,
+    ...more,
+  };
+  return evaluateChain(table, chain, hooked, () => undefined);
+}
 
 const SENDER = `
 const { createSocket } = require("node:dgram"), { connect } = require("node:net");

@@ -3,7 +3,7 @@ import { errno } from "../../netlink/errno.ts";
 import { stubLibbpf } from "../../test-support/stub-libbpf.ts";
 import type { MapInfo } from "../info.ts";
 import type { Libbpf } from "../libbpf-calls.ts";
-import { BATCH, deleteInBatches, ElementSpace, readInBatches, updateInBatches } from "./map-batches.ts";
+import { ElementSpace, readInBatches, updateInBatches } from "./map-batches.ts";
 import type { BatchTarget, Elements } from "./map-batches.ts";
 
 const INFO: MapInfo = { id: 1, name: "m", type: "hash", keySize: 4, valueSize: 2, maxEntries: 3, flags: 0 };
@@ -19,41 +19,9 @@ function elements(count: number): Elements {
 }
 
 describe("writing", () => {
-  it("cuts what is written into batches, and none for nothing", async () => {
-    const asked: (readonly [count: number, firstKey: number, valueBytes: number])[] = [];
-    const updateBatch: Libbpf["updateBatch"] = async (_, keys, values, count) => {
-      asked.push([count[0] ?? 0, Buffer.from(keys).readUInt32LE(), values.length]);
-      return 0;
-    };
-    expect(await updateInBatches(target({ updateBatch }), elements(BATCH + 1))).toEqual({ done: BATCH + 1, refused: undefined });
-    expect(asked).toEqual([
-      [BATCH, 0, BATCH * 2],
-      [1, BATCH, 2],
-    ]);
-    expect(await updateInBatches(target({}), elements(0))).toEqual({ done: 0, refused: undefined });
-  });
-
   it("takes a call that left the number alone for one that did nothing", async () => {
     const updateBatch: Libbpf["updateBatch"] = async () => -errno("EPERM");
     expect(await updateInBatches(target({ updateBatch }), elements(7))).toMatchObject({ done: 0, refused: { code: "permission_denied" } });
-  });
-});
-
-describe("deleting", () => {
-  it("goes on after what is missing, and stops at anything else", async () => {
-    const missing = new Set([0, 3, 4]);
-    const deleteBatch: Libbpf["deleteBatch"] = async (_, keys, count) => {
-      const all = Buffer.from(keys);
-      for (let at = 0; at < all.length / 4; at += 1) {
-        if (!missing.has(all.readUInt32LE(at * 4))) continue;
-        count.set([at]);
-        return -errno("ENOENT");
-      }
-      return 0;
-    };
-    expect(await deleteInBatches(target({ deleteBatch }), elements(6).keys)).toBe(3);
-    const refused: Libbpf["deleteBatch"] = async () => -errno("EINVAL");
-    await expect(deleteInBatches(target({ deleteBatch: refused }), elements(6).keys)).rejects.toThrow("[tool_failed]");
   });
 });
 

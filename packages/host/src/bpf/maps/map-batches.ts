@@ -5,7 +5,7 @@ import type { MapInfo } from "../info.ts";
 import type { Libbpf } from "../libbpf-calls.ts";
 
 /** How many elements one call carries: some milliseconds of the kernel's time, and on a thread of its own. */
-export const BATCH = 4096;
+const BATCH = 4096;
 
 /** A map as the batches need it. */
 export interface BatchTarget {

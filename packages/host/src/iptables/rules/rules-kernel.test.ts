@@ -3,19 +3,13 @@ import type { IPFamily } from "@turnout/core";
 import { createRandom, pickOne } from "@turnout/core/testing";
 import { needs } from "@turnout/house/needs";
 import { describe, expect, it } from "vitest";
-import { evaluateChain } from "../../rules/evaluate.ts";
-import type { RunResult } from "../../rules/evaluate.ts";
-import type { ExternalTable, HookedPacket } from "../../rules/rule.ts";
-import { ip, sendThrough } from "../../test-support/sent-packets.ts";
+import { ip, evaluated, PORTS, SEED, sendThrough, sentPackets } from "../../test-support/sent-packets.ts";
 import type { Sent } from "../../test-support/sent-packets.ts";
 import { RecentLists } from "../../rules/recent-lists.ts";
 import { readIptablesTable } from "./listed-rules.ts";
 
-/** TURNOUT_SEED=n tries other rules than CI does. */
-const SEED = Number(process.env["TURNOUT_SEED"] ?? 1);
 const CASES = 120;
 const VARIANTS = ["nft", "legacy"] as const;
-const PORTS = [80, 81, 95];
 /** The chain that packets come to, by table. */
 const BASES: Readonly<Record<string, string>> = { filter: "INPUT", mangle: "INPUT", nat: "PREROUTING" };
 
@@ -107,13 +101,7 @@ function generate(table: string, family: IPFamily, random: () => number): { read
     return `-A ${chain} ${some.join(" ").replaceAll("LIST", `tl${number}`)} ${to}`;
   };
   const numbers = Array.from({ length: CASES }, (_, number) => number);
-  const sent = numbers.map((number): Sent => ({
-    protocol: pickOne(["udp", "tcp"], random),
-    source: ip(family, pickOne([2, 4], random)),
-    sourcePort: 20_000 + number,
-    destination: ip(family, pickOne([1, 3], random)),
-    destinationPort: pickOne(PORTS, random),
-  }));
+  const sent = sentPackets(CASES, family, random);
   const lines = [
     ...numbers.flatMap((number) => [`:CASE${number} - [0:0]`, `:SUB${number} - [0:0]`]),
     ...sent.map(
@@ -127,27 +115,6 @@ function generate(table: string, family: IPFamily, random: () => number): { read
   );
   const counting = table === "nat" ? `*mangle\n${arrived.join("\n")}\nCOMMIT\n` : "";
   return { input: `*${table}\n${lines.join("\n")}\nCOMMIT\n${counting}`, sent };
-}
-
-/** What the evaluator says of the packet of a case, with the lists of clients that the kernel has. */
-function judge(table: ExternalTable, packet: Sent, family: IPFamily, recents: RecentLists): RunResult {
-  const base = table.chains.get(BASES[table.place] ?? "");
-  if (base === undefined) throw new Error("the chain is there");
-  const hooked: HookedPacket = {
-    ...packet,
-    family,
-    inDevice: "tveth0",
-    outDevice: "",
-    state: "new",
-    isTranslated: false,
-    isAnsweredThere: true,
-    mark: 0,
-    original: packet,
-    isLocal: (address) => [ip(family, 1), ip(family, 3)].includes(address),
-    isInSet: () => undefined,
-    recent: (asked) => recents.ask(asked, 0),
-  };
-  return evaluateChain(table, base, hooked, () => undefined);
 }
 
 /** Rules by chain, as often as packets were counted by them. */
@@ -168,7 +135,9 @@ describe.each(FAMILIES)("the evaluator says what the kernel does, %s", (family) 
     const recents = new RecentLists();
     let judged = 0;
     for (const [number, packet] of sent.entries()) {
-      const { isCertain, matched, destination } = judge(table, packet, family, recents);
+      const { isCertain, matched, destination } = evaluated(table, BASES[name] ?? "", packet, family, {
+        recent: (asked) => recents.ask(asked, 0),
+      });
       // Where an answer was lost, the packet has come twice.
       const isOfPacket = (rule: string): boolean => rule.includes(`--sport ${packet.sourcePort} `);
       if (!isCertain || countedIn(own, new RegExp(`^${BASES[name]}$`)).filter(isOfPacket).length > 1) continue;
