@@ -1,26 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { formatWords, parseWords, seenOfVerdict, serverName } from "./words.ts";
+import { formatWords, parseWords, serverName } from "./words.ts";
 
+/** Their meaning is shown by scenarios.test.ts, which compares those of every scenario with the oracle. */
 describe("the words of a probe", () => {
-  it.each([
-    ["refused", "reject"],
-    ["dropped", "drop"],
-    ["untouched", "pass"],
-  ] as const)("%s means %s", (words, is) => {
-    expect(parseWords(words)).toEqual({ is, groups: [] });
-    expect(formatWords({ is, groups: [] })).toBe(words);
-  });
-
-  it("name the servers and whom they saw", () => {
-    expect(parseWords("pod-1-1 saw node1, pod-2-1 pod-2-2 saw pod-1-1")).toEqual({
-      is: "forward",
-      groups: [
-        { servers: ["pod-1-1"], saw: "node1" },
-        { servers: ["pod-2-1", "pod-2-2"], saw: "pod-1-1" },
-      ],
-    });
-  });
-
   it.each([
     "",
     "pod-1-1",
@@ -54,14 +36,5 @@ describe("the words of a probe", () => {
     ["[fd00:1:9::9]:81", "[fd00:1:9::9]:81"],
   ])("say %s as %s", (endpoint, name) => {
     expect(serverName(endpoint)).toBe(name);
-  });
-
-  it("say a verdict", () => {
-    const answers = [
-      { endpoint: "10.1.1.1:8080", masquerade: true },
-      { endpoint: "10.1.2.1:8080", masquerade: false },
-    ];
-    expect(formatWords(seenOfVerdict({ is: "forward", answers, because: [] }, "10.1.1.1"))).toBe("pod-1-1 saw node1, pod-2-1 saw pod-1-1");
-    expect(formatWords(seenOfVerdict({ is: "drop", because: [] }, "10.1.1.1"))).toBe("dropped");
   });
 });
