@@ -116,6 +116,20 @@ describe("where a service port answers", () => {
     ]);
   });
 
+  it("each kind obeys its own policy", () => {
+    const found = destinations({ service: { internalLocal: true, externalLocal: false }, pools: ELSEWHERE });
+    expect(found.map(({ kind, rules }) => `${kind}: ${short(rules).join(", ")}`)).toEqual([
+      "clusterIP: anyone > drop",
+      "externalIP: anyone > cluster +masq",
+      "loadBalancerIP: anyone > cluster +masq",
+      "loadBalancerIP: anyone > cluster +masq",
+      "nodePort: anyone > cluster +masq",
+    ]);
+    const other = destinations({ service: { internalLocal: false, externalLocal: true }, pools: ELSEWHERE });
+    expect(short(other[0]?.rules ?? [])).toEqual(["offCluster > cluster +masq", "anyone > cluster"]);
+    expect(other.slice(1).map(({ rules }) => short(rules).at(-1))).toEqual(Array.from({ length: 4 }, () => "anyone > drop"));
+  });
+
   it("an address that is both external and cluster IP is kept once", () => {
     expect(
       destinations({ addresses: { externalIPs: ["10.96.0.1", "198.51.100.1"] } }).filter(({ address }) => address === "10.96.0.1"),
