@@ -14,7 +14,7 @@ describe("events in, change sets out", () => {
     ["rolling restart", 20 * 10 * 4],
     ["node churn", 0],
   ])("%s", async (name, expected) => {
-    const trace = TRACES.find((one) => one.name === name);
+    const trace = TRACES[name];
     if (trace === undefined) throw new Error("no such trace");
     const { changeSets, rows, events } = await runTrace(trace, SHAPE, 1);
     expect({ changeSets, rows }).toEqual({ changeSets: expected, rows: expected });

@@ -10,12 +10,7 @@ export interface TraceEvent {
 }
 
 /** What happens in a cluster, as events. */
-export interface Trace {
-  readonly name: string;
-  /** What it is made of. */
-  readonly about: string;
-  events(shape: Shape): Iterable<TraceEvent>;
-}
+export type Trace = (shape: Shape) => Iterable<TraceEvent>;
 
 const NOISE = 20_000;
 const RESTARTED = 20;
@@ -103,22 +98,10 @@ function* nodeChurn(): Iterable<TraceEvent> {
   }
 }
 
-/** What the benches play, as a source would tell it; resyncs are a trace of their own. */
-export const TRACES: readonly Trace[] = [
-  {
-    name: "noise",
-    about: `annotations of Services, order and generation of slices, heartbeats of nodes: ${NOISE.toLocaleString("en-US")} events`,
-    events: noise,
-  },
-  { name: "everything again", about: "each object again, unchanged, as after a relist", events: relist },
-  {
-    name: "rolling restart",
-    about: `${RESTARTED} Services, pod by pod; for each pod four updates of a slice, and ${HEARTBEATS} heartbeats of nodes`,
-    events: rollingRestart,
-  },
-  {
-    name: "node churn",
-    about: `${CHURNED} nodes are added, report ${HEARTBEATS} times, are drained and deleted; none has a pod`,
-    events: nodeChurn,
-  },
-];
+/** What the benches play, as a source would tell it; resyncs are a trace of their own. What each is made of: cases/change-sets.yaml. */
+export const TRACES: Readonly<Record<string, Trace>> = {
+  noise,
+  "everything again": relist,
+  "rolling restart": rollingRestart,
+  "node churn": nodeChurn,
+};

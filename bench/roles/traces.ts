@@ -47,7 +47,7 @@ const NAMESPACE = "bench";
 /** Play a trace to a watcher of a node-state server's view in this process, or update it while it is busy. */
 export async function traces({ shape, trace: name, updates }: TracesParameters): Promise<TracesReport> {
   if (updates !== undefined) return { ...(await slowReader(shape, updates)), events: updates };
-  const trace = TRACES.find((one) => one.name === name);
+  const trace = TRACES[name ?? ""];
   if (trace === undefined) throw new Error(`there is no trace "${String(name)}"`);
   const each = await runTrace(trace, shape, 1);
   const { changeSets: mergedChangeSets } = await runTrace(trace, shape, MERGED);
@@ -62,7 +62,7 @@ export async function runTrace(trace: Trace, shape: Shape, eventsPerLook: number
   let events = 0;
   let cpuMs = 0;
   // A few at a time: making them is not what is measured.
-  for (const chunk of chunksOf(trace.events(shape), eventsPerLook)) {
+  for (const chunk of chunksOf(trace(shape), eventsPerLook)) {
     const cpu = process.cpuUsage();
     for (const event of chunk) put(store, event);
     await reader.look();
