@@ -191,14 +191,6 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
     });
   });
 
-  it("says in a line that a node has more addresses than there is room for, and serves on", async () => {
-    expect(await execute("manyAddresses")).toEqual({
-      failures: [` ${FULL} node_addresses (hash, 1024 entries): no option makes it larger`],
-      elements: 1024,
-      answers: ["10.96.0.1:80 says 10.1.1.10", "172.18.0.1:30001 says 10.1.1.10", "10.96.0.5:80 says 10.1.1.50"],
-    });
-  });
-
   it("ends UDP sockets that are connected to an endpoint which is gone, here and in pods, and no others, however many of TCP ask after them", async () => {
     expect(await execute("stuck")).toEqual({
       forgotten: [6, 2],

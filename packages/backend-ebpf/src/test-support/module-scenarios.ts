@@ -201,21 +201,6 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     return { first, failures, second, third, fourth, services, servicesFailed, answers, refused: later.refused };
   },
 
-  // More addresses than there is room for, at a node that serves already.
-  async manyAddresses() {
-    await furnishAll(cgroup);
-    const daemon = await Daemon.start({ cgroup, objectFile, families: ["IPv4"] });
-    const served: ServiceFixture = { ...PLAIN, remote: 0, spec: { type: "NodePort", nodePort: 30_001 } };
-    await daemon.want([served]);
-    const space = map("node_addresses").info.maxEntries;
-    const input = Array.from({ length: space + 10 }, (_, n) => `addr add 10.200.${n >> 8}.${n & 255}/32 dev lo`).join("\n");
-    execFileSync("ip", ["-batch", "-"], { input });
-    for (let left = 100; left > 0 && daemon.failures.length === 0; left -= 1) await sleep(50);
-    await daemon.want([served, { name: "next", number: 5, local: 1 }]);
-    const answers = await askAll([at("tcp", "10.96.0.1"), at("tcp", "172.18.0.1", 30_001), at("tcp", "10.96.0.5")]);
-    return { failures: daemon.failures, elements: (await elements("node_addresses")).length, answers };
-  },
-
   // A build that this kernel refuses: the programs before go on, and services change all the same.
   async refusedBuild() {
     await furnishAll(cgroup);
