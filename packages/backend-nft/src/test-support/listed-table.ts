@@ -1,10 +1,18 @@
+import { readingListing } from "@turnout/host/nft";
 import type { NftElement, NftTable, NftTableChain } from "@turnout/host";
 
 /** A JSON object of `nft -j`. */
 type Json = Readonly<Record<string, unknown>>;
 
-/** Read out of what `nft -j list` printed of one table, or of a set, what netlink gives of it. @throws {Error} when the text isn't such a listing. */
+/**
+ * Read out of what `nft -j list` printed of one table, or of a set, what netlink gives of it.
+ * @throws {ProxyError} `tool_failed` when the text isn't such a listing.
+ */
 export function listedTable(text: string): NftTable {
+  return readingListing(() => tableOf(text));
+}
+
+function tableOf(text: string): NftTable {
   const sets = new Map<string, readonly NftElement[]>();
   const chains = new Map<string, NftTableChain & { readonly comments: string[] }>();
   for (const { chain, rule, set, map } of (JSON.parse(text) as { readonly nftables: readonly Readonly<Record<string, Json | undefined>>[] })
