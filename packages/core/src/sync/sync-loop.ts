@@ -186,8 +186,8 @@ export class SyncLoop<H, K extends KernelObject, S> {
     this.#accept(await this.#options.feed.next(signal));
     await this.#syncFully(signal, failing);
     await this.#forgetter.idle(signal);
-    const { rows, objects } = this.#reconciler.refused;
-    const refused = [...rows, ...objects];
+    const { failed } = this.#wanted.ledger;
+    const refused = [...this.#reconciler.refused.rows, ...Array.from(failed, ([id, error]) => `${id} (${error.message})`)];
     if (refused.length > 0)
       throw new ProxyError("tool_failed", "the host refused what is wanted of it", {
         object: refused.join(", "),
