@@ -3,7 +3,7 @@ import { SCENARIOS } from "@turnout/conformance";
 import type { Scenario } from "@turnout/conformance";
 import { abilitiesOf } from "@turnout/core";
 import type { BackendModule, IPFamily, Protocol } from "@turnout/core";
-import { isFullRun, shareSeed, someOf } from "@turnout/house/some-of";
+import { isFullRun, isRestRun, shareSeed, someOf } from "@turnout/house/some-of";
 import type { Cast } from "./conformance-run.ts";
 import { settingsKey } from "./conformance-pool.ts";
 
@@ -18,14 +18,21 @@ export function scenariosFor(module: BackendModule, oneOf = 1): readonly Scenari
   return someOf(able, { oneOf, isKernelKit: true }).toSorted((a, b) => settingsKey(a).localeCompare(settingsKey(b)));
 }
 
-/** The families and protocols to play a scenario in: all that the backend has, or one of them, chosen by name and date. */
-export function castsOf({ name, families = FAMILIES, protocols = PROTOCOLS }: Scenario, module: BackendModule): readonly Cast[] {
+/**
+ * The families and protocols to play a scenario in: all that the backend has, or one of them, chosen by name and date. `inBothFamilies`:
+ * `npm run test:rest` plays this protocol in each family.
+ */
+export function castsOf(
+  { name, families = FAMILIES, protocols = PROTOCOLS }: Scenario,
+  module: BackendModule,
+  inBothFamilies = false,
+): readonly Cast[] {
   const casts = families.flatMap((family) => protocols.map((protocol): Cast => ({ family, protocol })));
   const { capabilities } = abilitiesOf(module);
   const able = casts.filter(({ family, protocol }) => capabilities[family] === true && capabilities[protocol] === true);
   if (isFull || able.length === 0) return able;
   const chosen = able[(hashOf(name) + shareSeed()) % able.length];
-  return chosen === undefined ? [] : [chosen];
+  return able.filter((cast) => cast === chosen || (inBothFamilies && isRestRun() && cast.protocol === chosen?.protocol));
 }
 
 /** What a scenario's test says behind its name: the one family and protocol it is played in, if it is one. */

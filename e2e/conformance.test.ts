@@ -100,7 +100,7 @@ for (const subject of SUBJECTS) {
     afterAll(() => pool?.destroy());
 
     for (const scenario of scenariosFor(subject.module, subject.oneOf)) {
-      const casts = castsOf(scenario, subject.module);
+      const casts = castsOf(scenario, subject.module, subject.name === "nft");
       const options = scenario.fakeOnly === undefined ? { timeout: TIMEOUT_MS } : leftOut("fake-host", scenario.fakeOnly);
       it.concurrent(`${scenario.name}${castInWords(casts)}`, options, async () => {
         expect(await pool.use(scenario, (stage) => execute(scenario, { stage, module: subject.module, casts }))).toEqual([]);

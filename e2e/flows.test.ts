@@ -74,6 +74,7 @@ describe.each(layoutsOf("UDP flows"))("flows, %s", needs("root", "ip", "nft>=1.0
     await Promise.all(site.proxies.map((proxy) => proxy.end("SIGKILL")));
     for (const proxy of site.proxies) proxy.start();
     await site.waitForSync();
+    expect(before).not.toContain(undefined);
     expect(await ask()).toEqual(before);
   });
 

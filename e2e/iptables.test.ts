@@ -79,6 +79,7 @@ describe.each(["legacy", "nft"] as const)("iptables, %s variant", (variant) => {
       await Promise.all(site.proxies.map((proxy) => proxy.end("SIGKILL")));
       for (const proxy of site.proxies) proxy.start();
       await site.waitForSync();
+      expect(before).not.toContain(undefined);
       expect(await ask()).toEqual(before);
     });
 

@@ -211,6 +211,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
         [row("connections", "plain", "TCP", "IPv6")]: 1,
         [row("datagrams", "udp", "UDP")]: 1,
         [row("rejects", "nowhere", "TCP")]: 1,
+        [row("dropsWithoutLocal", "elsewhere", "TCP")]: 1,
       },
       isKept: true,
       gone: [],
@@ -237,6 +238,16 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
 
   it("follows network namespaces that are opted out", async () => {
     expect(await execute("facts")).toEqual({ before: 0, there: 1, after: 0 });
+  });
+
+  it("gives one family after the other to another backend, and everything with the last", async () => {
+    const what = "1 destinations of services, by eBPF";
+    expect(await execute("leftovers")).toEqual([
+      ["IPv4", 0, what, [SILENCE, ANSWERED[1], SILENCE], true],
+      0,
+      ["IPv6", 0, what, [SILENCE, SILENCE, SILENCE], false],
+      0,
+    ]);
   });
 
   it("says what is missing on this host, and leaves nothing behind", async () => {

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { hostPort } from "@turnout/core/backend";
@@ -392,9 +392,32 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     return Promise.all(sockets.map((socket) => socket.fate()));
   },
 
+  // Another backend serves from now on, one family after the other.
+  async leftovers() {
+    await furnishAll(cgroup);
+    const daemon = await Daemon.start({ cgroup, objectFile });
+    await daemon.want([PLAIN]);
+    await daemon.stop();
+    const { signal } = new AbortController();
+    const seen: unknown[] = [];
+    for (const family of ["IPv4", "IPv6"] as const) {
+      const other = await Daemon.start({ cgroup, objectFile });
+      const backend = other.backend(family);
+      const inUse = await backend.leftovers?.(true, signal);
+      for (const { what, remove } of (await backend.leftovers?.(false, signal)) ?? []) {
+        await remove(signal);
+        seen.push([family, inUse?.length, what, await askAll(QUESTIONS.slice(0, 3)), existsSync(ROOT)]);
+      }
+      seen.push((await backend.leftovers?.(false, signal))?.length);
+      await other.stop();
+    }
+    return seen;
+  },
+
   async metrics() {
     await furnishAll(cgroup);
-    const services = [PLAIN, UDP, { name: "nowhere", number: 3 }];
+    const elsewhere = { name: "elsewhere", number: 4, remote: 1, spec: { internalTrafficPolicy: "Local" } };
+    const services = [PLAIN, UDP, { name: "nowhere", number: 3 }, elsewhere];
     const first = await Daemon.start({ cgroup, objectFile });
     await first.want(services);
     await askAll([
@@ -403,6 +426,7 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
       at("tcp", "fd00:96::1"),
       at("sendto", "10.96.0.2"),
       at("tcp", "10.96.0.3"),
+      { ...at("tcp", "10.96.0.4"), patienceMs: 200 },
     ]);
     const counted = await first.counted();
     await first.stop();

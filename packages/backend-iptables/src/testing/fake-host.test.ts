@@ -1,5 +1,6 @@
 import type { Packet } from "@turnout/conformance";
 import type { IPFamily } from "@turnout/core";
+import { createRandom } from "@turnout/core/testing";
 import type { NftEvent } from "@turnout/host";
 import { stagePeer } from "@turnout/conformance";
 import { describe, expect, it } from "vitest";
@@ -107,6 +108,18 @@ describe("the kernel", () => {
     for (let number = 1; number <= 101; number++) host.connect(from(number), always(0));
     expect([1, 2, 101].map((number) => host.trace(from(number), always(0)).is)).toEqual(["reject", "pass", "pass"]);
   });
+});
+
+it("is changed by another program in each way", async () => {
+  const { host, proxy } = await showcase("IPv4");
+  const random = createRandom(1);
+  const kinds = new Set<string | undefined>();
+  for (let round = 0; round < 200; round++) {
+    kinds.add(/^\S+ \*\w+; (-\w|:)/.exec(host.tamper(random) ?? "")?.[1]);
+    await proxy.adopt();
+    await proxy.sync(SHOWCASE);
+  }
+  expect(kinds).toEqual(new Set(["-A", "-D", "-F", "-I", "-R", ":"]));
 });
 
 describe("failures on command", () => {

@@ -42,7 +42,7 @@ export class Watches {
       look: () => readServers(sources),
       share: SERVERS_SHARE,
       onReported: (changes) => this.#forget(changes),
-      isSuspicious: areServersGone,
+      isSuspicious: (now, before) => areServersGone(now) && !areServersGone(before),
     });
     this.#sets = new FingerprintWatch({
       clock,

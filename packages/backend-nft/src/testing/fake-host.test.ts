@@ -1,6 +1,6 @@
 import type { Packet } from "@turnout/conformance";
 import { stagePeer } from "@turnout/conformance";
-import { SHOWCASE } from "@turnout/core/testing";
+import { createRandom, SHOWCASE } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
 import { match, meta, payload } from "@turnout/host/nft-statement";
 import type { NftCommand, NftRuleStatement, NftStatement } from "@turnout/host/nft-statement";
@@ -96,6 +96,19 @@ describe("faults", () => {
 });
 
 describe("another program", () => {
+  it("changes each kind of thing", async () => {
+    const { host, proxy } = await showcase();
+    const random = createRandom(3);
+    const kinds = new Set<string | undefined>();
+    for (let round = 0; round < 400; round++) {
+      kinds.add(host.tamper(random)?.split(" ").slice(0, 2).join(" "));
+      await proxy.adopt();
+      await proxy.sync(SHOWCASE);
+    }
+    const wanted = ["add chain", "add element", "add rule", "delete element", "delete rule", "delete table", "flush chain", "replace rule"];
+    expect([...kinds]).toEqual(expect.arrayContaining(wanted));
+  });
+
   it.each([
     ["the map affinity-endpoints", ours.map("affinity-endpoints")],
     ["the chain nat-prerouting", ours.chain("nat-prerouting")],

@@ -1,3 +1,4 @@
+import { replacing } from "@turnout/core/testing";
 import type { BackendModule, Rule, ServicePort, Counts } from "@turnout/core";
 import { breakDestinations, BROKEN_APPLIERS } from "./broken-writers.ts";
 import { withBackend, withHost } from "../runner/changed-subject.ts";
@@ -23,7 +24,7 @@ type Counted = ReadonlyMap<string, Counts>;
 function withCounts(change: (counted: Counted, asked: number) => Counted): (subject: Subject) => Subject {
   return (subject) => {
     const broken = withBackend((inner) => ({ counts: changed(inner, change) }))(subject);
-    return { ...broken, module: { ...broken.module, countingOptions: subject.module.countingOptions ?? {} } };
+    return { ...broken, module: replacing(broken.module, { countingOptions: subject.module.countingOptions ?? {} }) };
   };
 }
 

@@ -15,7 +15,6 @@ export interface ExternalTables {
   /** Tables of nftables that are service proxies': `ip kube-proxy`. */
   readonly proxyTables: readonly string[];
   /** What could not be read, and why. */
-  /** What could not be read, and why. */
   readonly unseen: readonly Unseen[];
 }
 

@@ -58,7 +58,7 @@ export interface Ipvs {
   setTimeouts(timeouts: IpvsTimeouts): Promise<void>;
   /** The kernel's version of IPVS, e.g. `1.2.1`. @throws {ProxyError} as {@link Ipvs.list}. */
   version(): Promise<string>;
-  /** Close the socket; what is under way fails with `canceled`. */
+  /** Close the socket once what is under way has ended; what has not begun fails with `canceled`. */
   close(): void;
 }
 

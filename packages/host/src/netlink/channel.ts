@@ -39,6 +39,7 @@ export interface RequestSocket {
 /** Open the socket of a channel in the network namespace of this thread. @throws {ProxyError} `host_unsupported`, `permission_denied`, `tool_failed`. */
 export function openSocket(protocol: number): RequestSocket {
   const socket = new NetlinkSocket(protocol);
+  socket.connect();
   const timeout = Buffer.alloc(16);
   timeout.writeBigInt64LE(BigInt(TIMEOUT_SECONDS), 0);
   socket.setOption(SOL.socket, OPTION.receiveTimeout, timeout);
@@ -61,8 +62,8 @@ export function openSocket(protocol: number): RequestSocket {
     },
     async receive() {
       const buffer = turn();
-      const length = await socket.receiveInThread(buffer);
-      return length > 0 ? buffer.subarray(0, length) : new ProxyError("tool_failed", "a netlink answer can't be received");
+      const { length, error } = await socket.receiveInThread(buffer);
+      return length > 0 ? buffer.subarray(0, length) : kernelError(error, "a netlink answer can't be received");
     },
     close: () => socket.close(),
   };

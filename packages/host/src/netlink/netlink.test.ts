@@ -16,7 +16,7 @@ import { createNetlink } from "./netlink.ts";
 import type { Netlink } from "./netlink.ts";
 import { NftEventReader } from "./nft/nft-events.ts";
 import type { NftEvent } from "./nft/nft-events.ts";
-import { NETLINK } from "./socket.ts";
+import { NETLINK, NetlinkSocket } from "./socket.ts";
 import { REST_MS, watch } from "./watch.ts";
 import type { WatchHandlers } from "./watch.ts";
 
@@ -97,6 +97,18 @@ async function nextEvent(events: AsyncIterator<NftEvent, unknown>): Promise<NftE
 async function drain(iterator: AsyncIterator<unknown>): Promise<void> {
   while ((await iterator.next()).done !== true);
 }
+
+it("a socket that is connected to the kernel takes nothing from another program", needs("root", "netns"), () => {
+  const [asking, other] = [new NetlinkSocket(NETLINK.sockDiag), new NetlinkSocket(NETLINK.sockDiag)];
+  const port = asking.bind();
+  other.connect(port);
+  other.send(Buffer.alloc(16));
+  expect(asking.receiveNow(Buffer.alloc(64))).toEqual({ length: 16 });
+  asking.connect();
+  expect(() => other.send(Buffer.alloc(16))).toThrow("ECONNREFUSED");
+  asking.close();
+  other.close();
+});
 
 describe("named counters of a real kernel", needs("root", "netns", "iptables"), () => {
   // A counter counts the packets of the rules that name it, and goes only when none does.

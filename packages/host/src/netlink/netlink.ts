@@ -171,7 +171,7 @@ export interface Netlink {
   watchAddresses(signal: AbortSignal): AsyncIterable<void>;
   /** Follow changes to devices and routes, as {@link Netlink.watchAddresses}. */
   watchDevices(signal: AbortSignal): AsyncIterable<void>;
-  /** Close the sockets of requests; what is under way fails with `canceled`. Watches end by their signal. */
+  /** Close the sockets of requests once what is under way has ended; what has not begun fails with `canceled`. Watches end by their signal. */
   close(): void;
 }
 

@@ -23,6 +23,7 @@ type Done = (error: unknown, result: number) => void;
 interface Calls {
   socket(family: number, type: number, protocol: number): number;
   bind(fd: number, address: Uint8Array, length: number): number;
+  connect(fd: number, address: Uint8Array, length: number): number;
   getsockname(fd: number, address: Uint8Array, length: Uint32Array): number;
   setsockopt(fd: number, level: number, name: number, value: Uint8Array, length: number): number;
   getsockopt(fd: number, level: number, name: number, value: Uint8Array, length: Uint32Array): number;
@@ -48,6 +49,7 @@ function declareCalls(): Calls {
   return {
     socket: libc.func("int socket(int family, int type, int protocol)"),
     bind: libc.func("int bind(int fd, const void *address, uint32_t length)"),
+    connect: libc.func("int connect(int fd, const void *address, uint32_t length)"),
     getsockname: libc.func("int getsockname(int fd, void *address, _Inout_ uint32_t *length)"),
     setsockopt: libc.func("int setsockopt(int fd, int level, int name, const void *value, uint32_t length)"),
     getsockopt: libc.func("int getsockopt(int fd, int level, int name, void *value, _Inout_ uint32_t *length)"),
@@ -59,6 +61,14 @@ function declareCalls(): Calls {
     errno: () => koffi.errno(),
     address: (bytes) => koffi.address(bytes),
   };
+}
+
+/** A struct sockaddr_nl: family, padding, port, groups. */
+function addressOfPort(port: number): Buffer {
+  const address = Buffer.alloc(12);
+  address.writeUInt16LE(AF_NETLINK);
+  address.writeUInt32LE(port, 4);
+  return address;
 }
 
 /** A netlink socket, of the network namespace that its thread was in when it was opened. The caller closes it. */
@@ -74,11 +84,17 @@ export class NetlinkSocket {
     if (this.#fd < 0) throw kernelError(this.#calls.errno(), "a netlink socket can't be opened");
   }
 
+  /** Send to a port of netlink, and take messages of it alone, whoever knows this socket's port; 0: the kernel. @throws {ProxyError} */
+  connect(port = 0): void {
+    const address = addressOfPort(port);
+    const isConnected = this.#calls.connect(this.#fd, address, address.length) === 0;
+    if (!isConnected) throw kernelError(this.#calls.errno(), "a netlink socket can't be opened");
+  }
+
   /** Get a port from the kernel: the socket's address among netlink sockets. @throws {ProxyError} */
   bind(): number {
-    // struct sockaddr_nl: family, padding, port, groups. Port 0 asks for one.
-    const address = Buffer.alloc(12);
-    address.writeUInt16LE(AF_NETLINK);
+    // Port 0 asks for one.
+    const address = addressOfPort(0);
     const { bind, getsockname } = this.#calls;
     const isBound = bind(this.#fd, address, address.length) === 0 && getsockname(this.#fd, address, Uint32Array.of(address.length)) === 0;
     if (!isBound) throw kernelError(this.#calls.errno(), "a netlink socket can't be opened");
@@ -117,11 +133,16 @@ export class NetlinkSocket {
     }
   }
 
-  /** Receive in another thread, where the kernel makes what is to come; resolves to its length, or less than 1. Never fails. */
-  receiveInThread(into: Buffer): Promise<number> {
-    return new Promise((resolve) =>
-      this.#calls.recvInThread(this.#fd, into, (error, length) => resolve(error === undefined || error === null ? length : -1)),
-    );
+  /** Receive in another thread, where the kernel makes what is to come; resolves to its length, or to less than 1 and why. Never fails. */
+  async receiveInThread(into: Buffer): Promise<{ readonly length: number; readonly error: number }> {
+    for (;;) {
+      const received = await new Promise<{ readonly length: number; readonly error: number }>((resolve) =>
+        this.#calls.recvInThread(this.#fd, into, (error, length) =>
+          resolve(error === undefined || error === null ? { length, error: this.#calls.errno() } : { length: -1, error: 0 }),
+        ),
+      );
+      if (received.length >= 0 || received.error !== errno("EINTR")) return received;
+    }
   }
 
   /** Call fcntl. */

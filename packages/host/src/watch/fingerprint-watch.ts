@@ -25,10 +25,10 @@ export interface FingerprintWatchOptions {
   /** Done before a change is told: what is forgotten meanwhile isn't told. */
   readonly beforeReporting?: () => Promise<void>;
   /**
-   * Whether what is seen right after a write of ours can't be ours alone, such as no virtual servers at all: then the changes since before the write
-   * are reported. Where looks are cheap only; default: never.
+   * Whether what is seen right after a write of ours can't be ours alone, such as no virtual servers at all where there were some: then the changes
+   * since before the write are reported. Where looks are cheap only; default: never.
    */
-  readonly isSuspicious?: (now: Fingerprints) => boolean;
+  readonly isSuspicious?: (now: Fingerprints, before: Fingerprints) => boolean;
 }
 
 /** So long there is between two looks at least, in ms. */
@@ -221,7 +221,9 @@ export class FingerprintWatch {
   }
 
   #untold(now: Fingerprints): FingerprintChanges {
-    const seen = this.#seen ?? (this.#options.isSuspicious?.(now) === true ? this.#seenBeforeWrite : undefined);
+    const before = this.#seenBeforeWrite;
+    const isSuspicious = before !== undefined && this.#options.isSuspicious?.(now, before) === true;
+    const seen = this.#seen ?? (isSuspicious ? before : undefined);
     const changes: FingerprintChanges = seen === undefined ? NO_CHANGES : changesBetween(seen, now);
     const untold = this.#forgotten.size === 0 ? changes : new Map([...changes].filter(([sign]) => !this.#forgotten.has(sign)));
     return [...untold.keys()].every((sign) => this.#written.has(sign)) ? NO_CHANGES : untold;

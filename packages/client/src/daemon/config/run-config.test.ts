@@ -382,11 +382,12 @@ describe("the addresses that Services may have", () => {
     expect(read).toThrow(/^\[invalid_object\] ".*" is not a CIDR: --allowed-load-balancer-ip-cidrs: write CIDRs like .*, or none$/);
   });
 
-  test.each<readonly [RawFlags, isStrict: boolean | undefined]>([
-    [{}, true],
-    [{ "strict-source-ranges": "false" }, undefined],
-  ])("R-72 a flag has precedence over the file: %j", (flags, isStrict) => {
-    expect(configure(flags, "turnout: {strictSourceRanges: true}\n").allowedAddresses.strictSourceRanges).toBe(isStrict);
+  test.each<readonly [RawFlags, file: string | undefined, isStrict: boolean | undefined]>([
+    [{}, "turnout: {strictSourceRanges: true}\n", true],
+    [{ "strict-source-ranges": "false" }, "turnout: {strictSourceRanges: true}\n", undefined],
+    [{ "strict-source-ranges": "true" }, undefined, true],
+  ])("R-72 source ranges are strict by flag or file, and the flag has precedence: %j %j", (flags, file, isStrict) => {
+    expect(configure(flags, file).allowedAddresses.strictSourceRanges).toBe(isStrict);
   });
 
   test("none and something are refused", () => {

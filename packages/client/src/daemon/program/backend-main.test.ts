@@ -103,7 +103,7 @@ describe("a backend's own program", () => {
   test("--once succeeds where the host recovers in time", async () => {
     await serveOnce();
     kernel.failures.push(...Array.from({ length: 9 }, () => new ProxyError("tool_failed", "toy refuses")));
-    expect(await program("--api", stateServer.target, "--once", ...QUIET)).toBe(0);
+    expect(await program("--api", stateServer.target, "--once", "--verbose=true", ...QUIET)).toBe(0);
     expect(kernel.objects.IPv4.has(SERVICE)).toBe(true);
   });
 

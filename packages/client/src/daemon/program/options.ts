@@ -136,9 +136,12 @@ export function typedFlags(command: Command): RawFlags {
   const names = new Set([...CONFIG_FLAGS.map((flag) => flag.name), ...NODE_FLAGS]);
   const typed = Object.fromEntries(Object.entries(TYPED.get(command) ?? {}).filter(([name]) => names.has(name)));
   const { verbose } = command.opts<CommonOptions>();
-  if (typeof verbose === "string") typed["v"] ??= [levelOf(verbose)];
+  if (typeof verbose === "string" && !SWITCHED.has(verbose)) typed["v"] ??= [levelOf(verbose)];
   return typed;
 }
+
+/** `--verbose=true` and `=false` switch it; anything else is a level. */
+const SWITCHED: ReadonlySet<string> = new Set(["true", "false"]);
 
 /** Options as commander holds them, those this module added. */
 export interface CommonOptions {
@@ -158,7 +161,7 @@ export interface CommonOptions {
 
 /** Tell whether errors should come with cause and stack. */
 export function isVerbose(options: CommonOptions): boolean {
-  return options.verbose !== undefined;
+  return options.verbose !== undefined && options.verbose !== "false";
 }
 
 /** A level, without the = of `-v=4`. @throws {ProxyError} `invalid_object` for anything but a number. */
@@ -170,8 +173,8 @@ function levelOf(said: string): string {
 }
 
 function logLevel({ verbose, v }: CommonOptions): LogLevel {
-  const said = v ?? (verbose === true ? String(DEBUG_LEVEL) : verbose);
-  if (said === undefined) return "info";
+  const said = v ?? (verbose === true || verbose === "true" ? String(DEBUG_LEVEL) : verbose);
+  if (said === undefined || said === "false") return "info";
   return Number(levelOf(said)) >= DEBUG_LEVEL ? "debug" : "info";
 }
 

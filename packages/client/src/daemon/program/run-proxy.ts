@@ -114,7 +114,7 @@ async function runChosen(
   const world = env.createWorld(logFor(options, env, loaded.logging));
   const { clock, log } = world;
   const [isOnce, isDry] = [switchOf("--once", options.once), switchOf("--dry-run", options.dryRun)];
-  const limitMs = timeoutMs(options);
+  const limitMs = isOnce ? timeoutMs(options) : undefined;
   const { module, config } = await program.choose(loaded, world);
   for (const warning of config.warnings) log.warn(warning);
   if (switchOf("--init-only", options.initOnly)) {
@@ -145,7 +145,7 @@ async function runChosen(
           }),
         stop,
       );
-    if (isOnce) await withTimeout(`source ${source}`, limitMs, clock, signal, whole, hint);
+    if (limitMs !== undefined) await withTimeout(`source ${source}`, limitMs, clock, signal, whole, hint);
     else await whole(signal);
   } finally {
     metrics.close();

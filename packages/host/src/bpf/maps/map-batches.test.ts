@@ -3,7 +3,7 @@ import { errno } from "../../netlink/errno.ts";
 import { stubLibbpf } from "../../test-support/stub-libbpf.ts";
 import type { MapInfo } from "../info.ts";
 import type { Libbpf } from "../libbpf-calls.ts";
-import { ElementSpace, readInBatches, updateInBatches } from "./map-batches.ts";
+import { deleteInBatches, ElementSpace, readInBatches, updateInBatches } from "./map-batches.ts";
 import type { BatchTarget, Elements } from "./map-batches.ts";
 
 const INFO: MapInfo = { id: 1, name: "m", type: "hash", keySize: 4, valueSize: 2, maxEntries: 3, flags: 0 };
@@ -22,6 +22,11 @@ describe("writing", () => {
   it("takes a call that left the number alone for one that did nothing", async () => {
     const updateBatch: Libbpf["updateBatch"] = async () => -errno("EPERM");
     expect(await updateInBatches(target({ updateBatch }), elements(7))).toMatchObject({ done: 0, refused: { code: "permission_denied" } });
+  });
+
+  it("fails where the kernel refuses to delete", async () => {
+    const deleteBatch: Libbpf["deleteBatch"] = async () => -errno("EINVAL");
+    await expect(deleteInBatches(target({ deleteBatch }), elements(6).keys)).rejects.toThrow("[tool_failed]");
   });
 });
 

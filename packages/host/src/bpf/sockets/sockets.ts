@@ -24,7 +24,7 @@ export interface Sockets {
   connectedTo(protocol: SocketProtocol, ends: readonly RemoteEnd[]): Promise<readonly ConnectedSocket[]>;
   /** End sockets: their programs get ECONNABORTED. Gives how many there still were. @throws {ProxyError} as {@link Sockets.connectedTo}. */
   destroy(sockets: readonly ConnectedSocket[]): Promise<number>;
-  /** Close what this has open; what is under way fails with `canceled`. */
+  /** Close what this has open once what is under way has ended; what has not begun fails with `canceled`. */
   close(): void;
 }
 
