@@ -1,6 +1,5 @@
-import { isDeepStrictEqual } from "node:util";
 import type { Flow, Packet } from "@turnout/conformance";
-import { FAMILIES, hostPort, ProxyError } from "@turnout/core";
+import { FAMILIES, hostPort, isEqual, ProxyError } from "@turnout/core";
 import type { FlowFilter, IPFamily } from "@turnout/core";
 import { EventQueue } from "../queue/event-queue.ts";
 import { createFlowMatcher } from "../netlink/conntrack/flow-matcher.ts";
@@ -81,7 +80,7 @@ export function createFakeNetlink(state: FakeNetlinkState = {}): FakeNetlink {
     },
     rememberFlow({ family, protocol, source, destination, port }, endpoint = hostPort(destination, port)): void {
       const flow = { family, source, destination, port, endpoint };
-      if (protocol === "UDP" && !flows.some((other) => isDeepStrictEqual(other, flow))) flows.push(flow);
+      if (protocol === "UDP" && !flows.some((other) => isEqual(other, flow))) flows.push(flow);
     },
     setAddresses(family: IPFamily, replacement: readonly HostAddress[]): void {
       addresses.set(family, replacement);
