@@ -110,7 +110,7 @@ describe("the kernel", () => {
   });
 });
 
-it("is changed by another program in each way", async () => {
+it("another program adds, inserts, replaces, deletes and flushes", async () => {
   const { host, proxy } = await showcase("IPv4");
   const random = createRandom(1);
   const kinds = new Set<string | undefined>();

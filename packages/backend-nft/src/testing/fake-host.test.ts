@@ -96,7 +96,7 @@ describe("faults", () => {
 });
 
 describe("another program", () => {
-  it("changes each kind of thing", async () => {
+  it("adds, deletes, flushes and replaces", async () => {
     const { host, proxy } = await showcase();
     const random = createRandom(3);
     const kinds = new Set<string | undefined>();

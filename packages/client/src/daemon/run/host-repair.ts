@@ -76,7 +76,7 @@ export class HostRepair<H, K extends KernelObject, S> {
       }
       if (clock.nowMs() - sinceMs > syncPeriodMs) backoff.reset();
       await clock.sleep(backoff.next(), signal);
-      // Something may have changed while nobody watched.
+      // Something may have changed while the host was not watched.
       if (!signal.aborted) audit();
     }
   }
