@@ -8,7 +8,10 @@ interface Place {
   readonly key: string | number;
 }
 
-const DEPTH = 200;
+/** Deeper than any stack has frames, and not so deep. */
+const DEPTHS = [200, 2_000, 15_000] as const;
+/** Stands in a text for what is nested; a value as deep as this is made as text alone. */
+const NESTED = "nested here";
 const COPIES_MAX = 50;
 
 type Change = (place: Place, others: readonly Place[], random: Random) => void;
@@ -26,11 +29,6 @@ const CHANGES: readonly Change[] = [
     if (Array.isArray(holder)) holder.push(...Array.from({ length: 1 + random.below(COPIES_MAX) }, () => structuredClone(value)));
     else put({ holder, key: random.pick(HOSTILE_WORDS) }, value);
   },
-  (place) => {
-    let value = get(place);
-    for (let depth = 0; depth < DEPTH; depth++) value = depth % 2 === 0 ? [value] : { a: value };
-    put(place, value);
-  },
   (place, _, random) => {
     const value = get(place);
     if (typeof value === "string")
@@ -47,8 +45,28 @@ export function changeJson(input: Buffer, other: Buffer, random: Random): Buffer
   const wrapped = { root };
   const otherRoot = parsed(other);
   const others = otherRoot === undefined ? [] : placesOf({ root: otherRoot });
-  random.pick(CHANGES)(random.pick(placesOf(wrapped)), others, random);
-  return Buffer.from(JSON.stringify(wrapped.root) ?? "null");
+  const place = random.pick(placesOf(wrapped));
+  try {
+    if (random.below(CHANGES.length + 1) === 0) return nested(wrapped, place, random);
+    random.pick(CHANGES)(place, others, random);
+    return Buffer.from(JSON.stringify(wrapped.root) ?? "null");
+  } catch (error) {
+    // It is nested deeper than these functions can go.
+    if (error instanceof RangeError) return changeText(input, other, random);
+    throw error;
+  }
+}
+
+function nested(wrapped: { readonly root: unknown }, place: Place, random: Random): Buffer {
+  const inside = JSON.stringify(get(place)) ?? "null";
+  put(place, NESTED);
+  const [open, close] = random.pick([
+    ["[", "]"],
+    ['{"a":', "}"],
+  ] as const);
+  const depth = random.pick(DEPTHS);
+  const text = JSON.stringify(wrapped.root).replace(JSON.stringify(NESTED), () => open.repeat(depth) + inside + close.repeat(depth));
+  return Buffer.from(text);
 }
 
 function parsed(input: Buffer): unknown {

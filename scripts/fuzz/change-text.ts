@@ -2,6 +2,16 @@ import { HOSTILE_WORDS } from "./hostile-values.ts";
 import type { Random } from "./random.ts";
 
 const REPEATS_MAX = 200;
+const DEPTHS = [100, 1_000, 10_000] as const;
+/** What opens a level of JSON, YAML or a list of rules, and what closes it. */
+const LEVELS = [
+  ["[", "]"],
+  ['{"a":', "}"],
+  ["{a: ", "}"],
+  ["- ", ""],
+  ["? ", ""],
+  ["(", ")"],
+] as const;
 
 type Change = (parts: string[], others: readonly string[], random: Random) => void;
 
@@ -17,6 +27,12 @@ const CHANGES: readonly Change[] = [
   (parts, _, random) => {
     const at = random.below(parts.length);
     parts[at] = (parts[at] ?? "").repeat(1 + random.below(REPEATS_MAX));
+  },
+  (parts, _, random) => {
+    const at = random.below(parts.length);
+    const [open, close] = random.pick(LEVELS);
+    const depth = random.pick(DEPTHS);
+    parts[at] = open.repeat(depth) + (parts[at] ?? "") + close.repeat(depth);
   },
   (parts, _, random) => {
     const [a, b] = [random.below(parts.length), random.below(parts.length)];

@@ -37,6 +37,7 @@ export { HIDING_LABELS, OBJECT_KINDS } from "./model/api-objects.ts";
 export type { EndpointSlice, Issue, Node, ObjectKind, ServiceEventReason, SliceEndpoint } from "./model/api-objects.ts";
 export { applyChangeSet } from "./model/change-set.ts";
 export { isEqual, withEqual } from "./model/equal.ts";
+export { parseJSON } from "./model/json.ts";
 export { ERROR_CODES, invariant, operatingError } from "./model/errors.ts";
 export type { ErrorCode, ErrorDetails } from "./model/errors.ts";
 export { tryInHalves } from "./model/halves.ts";

@@ -2,7 +2,7 @@ import type { Clock, HiddenService } from "@turnout/core";
 import { readStable, scanPath } from "./files/file-scan.ts";
 import { readDocument, splitDocuments } from "./files/manifest.ts";
 import { createKubeClient } from "./kube/kube-client.ts";
-import { collect, parseList } from "./kube/list-page.ts";
+import { readList } from "./kube/list-page.ts";
 import { resolveAccess, type AccessOptions } from "./kube/access/resolve-access.ts";
 import { hiddenAmong, HIDING_LABEL } from "./source/hidden-among.ts";
 import type { RawObject } from "./source/raw-object.ts";
@@ -39,7 +39,9 @@ async function fromServer(options: HiddenServicesOptions, signal: AbortSignal): 
       { path: `${path}?${new URLSearchParams({ labelSelector: HIDING_LABEL }).toString()}`, idleMs: IDLE_MS },
       signal,
     );
-    return answer.kind === "open" ? parseList(await collect(answer.chunks), "Service").items : [];
+    const found: RawObject[] = [];
+    if (answer.kind === "open") await readList(answer.chunks, "Service", (service) => found.push(service));
+    return found;
   } finally {
     client.close();
   }

@@ -1,6 +1,7 @@
 import type { FuzzTarget } from "@turnout/house/fuzz";
 import { canonicalIP, parseCIDR } from "../model/addresses.ts";
 import { FAMILIES, OBJECT_KINDS } from "../model/api-objects.ts";
+import { parseJSON } from "../model/json.ts";
 import { DEFAULT_SETTINGS } from "../policy/node-context.ts";
 import { NodeView } from "../state/node-view.ts";
 import { Store } from "../state/store.ts";
@@ -24,7 +25,7 @@ function readObjects(input: Buffer): void {
 
 function parsed(input: Buffer): unknown {
   try {
-    return JSON.parse(input.toString("utf8"));
+    return parseJSON(input.toString("utf8"));
   } catch (error) {
     // Whoever parsed it said so already.
     if (error instanceof SyntaxError) return undefined;

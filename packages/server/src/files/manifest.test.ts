@@ -1,6 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
+import { summarize } from "./file-contents.ts";
 import { readDocument, splitDocuments, withApiDefaults } from "./manifest.ts";
 
 const service = { apiVersion: "v1", kind: "Service", metadata: { name: "cart", namespace: "shop" }, spec: { clusterIP: "10.0.0.1" } };
@@ -113,6 +114,22 @@ describe("readDocument", () => {
     const { problems, isReadable } = readDocument(["l0: &l0 x", ...levels].join("\n"));
     expect(isReadable).toBe(false);
     expect(problems[0]?.what).toMatch(/^can't be expanded/);
+  });
+
+  it("reads JSON that is nested however deeply, and refuses YAML that is", () => {
+    const deep = `${"[".repeat(5_000)}${"]".repeat(5_000)}`;
+    const json = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"externalIPs":${deep}}}`;
+    const document = readDocument(json);
+    expect(document.objects.map(({ key }) => key)).toEqual(["default/a"]);
+    expect(summarize({ hash: "", line: 1 }, document).entries).toHaveLength(1);
+    for (const [open, what] of [
+      ["- ", "Maximum call stack size exceeded"],
+      ["? ", "is nested deeper than 64 levels"],
+    ] as const)
+      // prettier-ignore
+      expect(readDocument(`${open.repeat(open === "? " ? 500 : 20_000)}x`).problems).toMatchObject([
+        { what: expect.stringContaining(what) as string, isUnclear: true },
+      ]);
   });
 });
 

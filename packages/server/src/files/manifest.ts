@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
-import { OBJECT_KINDS, type ObjectKind } from "@turnout/core";
+import { deepPositionOf, YAML_LEVELS_MAX } from "@turnout/client/daemon";
+import { OBJECT_KINDS, parseJSON, type ObjectKind } from "@turnout/core";
 import { isAlias, LineCounter, parseAllDocuments, visit, type Document } from "yaml";
 import { isRawObject, isRecord, keyOf, type RawObject } from "../source/raw-object.ts";
 import { isSelected } from "../source/selectors.ts";
@@ -107,7 +108,7 @@ function valuesOf(text: string, found: Findings, take: (value: unknown, lineOffs
 function jsonOf(text: string): unknown {
   if (!/^\s*\{/.test(text)) return undefined;
   try {
-    return JSON.parse(text);
+    return parseJSON(text);
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;
@@ -121,9 +122,14 @@ function plainValue(document: Document, lines: LineCounter): { plain: unknown } 
     const [what = ""] = error.message.split(/ at line |\n/);
     return { problem: { lineOffset: lines.linePos(error.pos[0]).line - 1, what: `can't be parsed (${what})`, hint, isUnclear: true } };
   }
+  const deep = deepPositionOf(document);
+  if (deep !== undefined) {
+    const lineOffset = lines.linePos(deep).line - 1;
+    return { problem: { lineOffset, what: `is nested deeper than ${YAML_LEVELS_MAX} levels`, hint, isUnclear: true } };
+  }
   try {
     // A copy: yaml's texts are slices, and each one in use would keep its whole file in memory.
-    return { plain: JSON.parse(JSON.stringify(document.toJS() ?? null)) as unknown };
+    return { plain: parseJSON(JSON.stringify(document.toJS() ?? null)) };
   } catch (failure) {
     // yaml refuses aliases that multiply ("billion laughs") and aliases without an anchor only here, JSON those that hold themselves.
     const lineOffset = lines.linePos(firstAlias(document)).line - 1;

@@ -1,11 +1,10 @@
-import { setImmediate } from "node:timers/promises";
 import { ProxyError, type Clock, type Log, type ObjectKind } from "@turnout/core";
 import { backoffMs, Retries, type Problem } from "./backoff.ts";
 import { InitialEvents } from "./initial-events.ts";
 import type { KubeClient } from "./kube-client.ts";
 import { KnownObjects } from "./known-objects.ts";
 import { LineSplitter } from "./line-splitter.ts";
-import { collect, parseList } from "./list-page.ts";
+import { readList } from "./list-page.ts";
 import type { ObjectSink } from "../source/object-sink.ts";
 import { AT_ONCE, lacksWatchList, outcomeOf, watchListFailure, type Outcome, type Pause } from "./outcome.ts";
 import { OutageLog, type LoggedProblems } from "./outage-log.ts";
@@ -198,12 +197,9 @@ export class Reflector {
       const limit = this.#pages ? String(PAGE_LIMIT) : "";
       const answer = await client.ask({ path: this.#url({ limit, continue: token, resourceVersion }), idleMs: timings.listIdleMs }, signal);
       if (answer.kind !== "open") return outcomeOf(answer);
-      const page = parseList(await collect(answer.chunks), kind);
-      for (const [index, object] of page.items.entries()) {
+      const page = await readList(answer.chunks, kind, (object) => {
         if (this.#known.put(object, seen)) changed++;
-        // A list from the cache comes in one piece: let the process breathe in between.
-        if (index % PAGE_LIMIT === PAGE_LIMIT - 1) await setImmediate();
-      }
+      });
       // All pages are of the first one's revision.
       if (revision === "") revision = page.revision;
       token = page.token;

@@ -1,4 +1,4 @@
-import { ProxyError } from "@turnout/core";
+import { parseJSON, ProxyError } from "@turnout/core";
 import { isRecord } from "../source/raw-object.ts";
 
 /** The answers that mean something of their own. */
@@ -79,7 +79,7 @@ export function refusalError(refusal: Refusal): ProxyError {
 function parsed(body: string): unknown {
   if (!body.startsWith("{")) return undefined;
   try {
-    return JSON.parse(body);
+    return parseJSON(body);
   } catch (error) {
     // A proxy in between may send anything; the text itself is shown then.
     if (error instanceof SyntaxError) return undefined;

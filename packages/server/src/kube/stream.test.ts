@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { backoffMs, Retries, type Problem } from "./backoff.ts";
 import { LineSplitter } from "./line-splitter.ts";
-import { collect, parseList } from "./list-page.ts";
+import { collect, readList } from "./list-page.ts";
 import { parseRefusal } from "./refusal.ts";
 import { parseWatchEvent } from "./watch-event.ts";
 
@@ -25,13 +25,35 @@ describe("LineSplitter", () => {
   });
 });
 
-describe("parseList", () => {
+/** A body in pieces of so many bytes. */
+async function* pieces(text: string, size: number): AsyncGenerator<Buffer> {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += size) yield Promise.resolve(bytes.subarray(at, at + size));
+}
+
+/** Read a list of Services; gives its items with what else it says. */
+async function listed(text: string, size = 7): Promise<object> {
+  const items: object[] = [];
+  const page = await readList(pieces(text, size), "Service", (object) => items.push(object));
+  return { ...page, items };
+}
+
+describe("readList", () => {
   const metadata = { resourceVersion: "7" };
-  it("reads a page; an item without a name is left out", () => {
-    const items = [{ metadata: { name: "a" } }, {}, null, 7];
-    const text = JSON.stringify({ kind: "ServiceList", metadata: { ...metadata, continue: "more" }, items });
-    expect(parseList(text, "Service")).toEqual({ items: [{ metadata: { name: "a" } }], revision: "7", token: "more" });
-    expect(parseList(JSON.stringify({ kind: "ServiceList", metadata, items: null }), "Service").items).toEqual([]);
+  it("hands on each item however the bytes are cut; an item without a name is left out", async () => {
+    const [first, second] = [
+      { metadata: { name: "a" }, text: '}],"items":[{"\\' },
+      { metadata: { name: "é" }, list: [[{}], "]"] },
+    ];
+    const items = [first, {}, null, 7, "}", [[]], second];
+    const more = { ...metadata, continue: "more", annotations: { items: [{ metadata: { name: "no item" } }], text: ',"items":[' } };
+    for (const indent of [0, 2]) {
+      const text = JSON.stringify({ kind: "ServiceList", metadata: more, items, rest: [1, { a: [] }] }, undefined, indent);
+      for (let size = 1; size < 40; size++)
+        expect(await listed(text, size)).toEqual({ items: [first, second], revision: "7", token: "more" });
+    }
+    expect(await listed(JSON.stringify({ kind: "ServiceList", metadata, items: null }))).toEqual({ items: [], revision: "7", token: "" });
+    expect(await listed(JSON.stringify({ kind: "ServiceList", metadata, items: [] }))).toEqual({ items: [], revision: "7", token: "" });
   });
 
   const external: readonly (readonly [text: string, what: string])[] = [
@@ -40,20 +62,36 @@ describe("parseList", () => {
     ["null", "no list of Services"],
     [JSON.stringify({ metadata, items: [] }), "no list of Services"],
     [JSON.stringify({ kind: "PodList", metadata, items: [] }), "no list of Services"],
+    [JSON.stringify({ kind: "PodList", metadata, items: [{ metadata: { name: "pod" } }] }), "no list of Services"],
     [JSON.stringify({ kind: "Status", metadata, items: [] }), "no list of Services"],
     [JSON.stringify({ kind: "ServiceList", items: [] }), "no list of Services"],
     [JSON.stringify({ kind: "ServiceList", metadata: { resourceVersion: "" }, items: [] }), "no list of Services"],
     [JSON.stringify({ kind: "ServiceList", metadata, items: {} }), "no items"],
+    [JSON.stringify({ kind: "ServiceList", metadata, items: [{ metadata: { name: "a" } }] }).slice(0, -2), "not JSON"],
   ];
-  it.each(external)("takes %s for no empty list", (text, what) => {
-    expect(() => parseList(text, "Service")).toThrow(what);
+  it.each(external)("takes %s for no empty list", async (text, what) => {
+    await expect(listed(text)).rejects.toThrow(what);
   });
 
-  it("is given only what fits into memory", async () => {
+  it("has one item in memory at a time, whatever the length of the list, and gives up one that does not end", async () => {
+    const item = JSON.stringify({ metadata: { name: "a" }, text: "x".repeat(900) });
+    async function* long(): AsyncGenerator<Buffer> {
+      yield Buffer.from('{"kind":"ServiceList","metadata":{"resourceVersion":"7"},"items":[');
+      for (let count = 0; count < 1_000; count++) yield Promise.resolve(Buffer.from(`${count === 0 ? "" : ","}${item}`));
+      yield Buffer.from("]}");
+    }
+    let count = 0;
+    await readList(long(), "Service", () => count++, 1_000);
+    expect(count).toBe(1_000);
+    const endless = readList(pieces(`{"kind":"ServiceList","items":[{"a":"${"x".repeat(2_000)}`, 100), "Service", () => count++, 1_000);
+    await expect(endless).rejects.toThrow("[limit_reached] an item of the list has more than 1000 bytes");
+  });
+
+  it("is given only answers that fit into memory", async () => {
     async function* endless(): AsyncGenerator<Buffer> {
       for (;;) yield Buffer.alloc(100);
     }
-    await expect(collect(endless(), 1_000)).rejects.toThrow("[limit_reached] the list has more than 1000 bytes");
+    await expect(collect(endless(), 1_000)).rejects.toThrow("[limit_reached] the answer has more than 1000 bytes");
   });
 });
 
@@ -69,6 +107,12 @@ describe("parseWatchEvent", () => {
     expect(parse("BOOKMARK", { metadata })).toEqual({ type: "bookmark", revision: "7", endsInitialEvents: false });
     expect(parse("BOOKMARK", { metadata: { ...metadata, annotations: end } })).toMatchObject({ endsInitialEvents: true });
     expect(parse("ERROR", { code: 410, reason: "Expired" })).toMatchObject({ type: "error", refusal: { status: 410 } });
+  });
+
+  it("leaves an object that is nested too deeply to who reads it", () => {
+    const object = `{"kind":"Service","metadata":${JSON.stringify(metadata)},"spec":${'{"a":'.repeat(500_000)}1${"}".repeat(500_000)}}`;
+    const event = parseWatchEvent(`{"type":"ADDED","object":${object}}`, "Service");
+    expect(JSON.stringify(event)).toContain("nested too deeply");
   });
 
   const external: readonly (readonly [line: string, what: string])[] = [

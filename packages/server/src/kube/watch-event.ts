@@ -1,4 +1,4 @@
-import { ProxyError, type ObjectKind } from "@turnout/core";
+import { parseJSON, ProxyError, type ObjectKind } from "@turnout/core";
 import { isRawObject, isRecord, type RawObject } from "../source/raw-object.ts";
 import { refusalOf, type Refusal } from "./refusal.ts";
 
@@ -19,7 +19,7 @@ const INITIAL_EVENTS_END = "k8s.io/initial-events-end";
 export function parseWatchEvent(line: string, kind: ObjectKind): WatchEvent {
   let event: unknown;
   try {
-    event = JSON.parse(line);
+    event = parseJSON(line);
   } catch (error) {
     throw ProxyError.from(error, "feed_lost", "the watch sent a line that is not JSON");
   }

@@ -4,7 +4,7 @@ import type { FuzzTarget } from "@turnout/house/fuzz";
 import { readDocument, splitDocuments } from "../files/manifest.ts";
 import { parseKubeconfig } from "../kube/access/kubeconfig.ts";
 import { LineSplitter } from "../kube/line-splitter.ts";
-import { parseList } from "../kube/list-page.ts";
+import { readList } from "../kube/list-page.ts";
 import { parseRefusal } from "../kube/refusal.ts";
 import { parseWatchEvent } from "../kube/watch-event.ts";
 import { readQuestion } from "../node-api/watch-session.ts";
@@ -18,6 +18,14 @@ function readWatch(input: Buffer): void {
   const splitter = new LineSplitter();
   for (let at = 0; at < input.length; at += CHUNK_BYTES)
     for (const line of splitter.push(input.subarray(at, at + CHUNK_BYTES))) parseWatchEvent(line, "Service");
+}
+
+/** A list in pieces. */
+async function readPage(input: Buffer): Promise<void> {
+  async function* chunks(): AsyncGenerator<Buffer> {
+    for (let at = 0; at < input.length; at += CHUNK_BYTES) yield Promise.resolve(input.subarray(at, at + CHUNK_BYTES));
+  }
+  await readList(chunks(), "Service", () => undefined);
 }
 
 function readHello(input: Buffer): void {
@@ -42,7 +50,7 @@ const text =
 /** What reads API servers, files, and clients of the node-state API. */
 export const FUZZ_TARGETS: readonly FuzzTarget[] = [
   { name: "kube-watch", form: "text", run: readWatch },
-  { name: "kube-list", form: "json", run: text((page) => parseList(page, "Service")) },
+  { name: "kube-list", form: "json", run: readPage },
   { name: "kube-refusal", form: "json", run: text((body) => parseRefusal(400, body, body)) },
   { name: "kubeconfig", form: "text", run: text((file) => parseKubeconfig([{ path: "kubeconfig", text: file }])) },
   { name: "manifest", form: "text", run: text((file) => splitDocuments(file).map((document) => readDocument(document.text))) },

@@ -2,6 +2,7 @@ import { ProxyError } from "@turnout/core";
 import { parseDocument, type YAMLParseError } from "yaml";
 import { FIELDS, type Field } from "./config-fields.ts";
 import type { ConfigPath, GivenValues } from "./config-values.ts";
+import { deepPositionOf, YAML_LEVELS_MAX } from "../../process/yaml-depth.ts";
 
 /** What a configuration file says. */
 export interface ParsedConfigFile {
@@ -48,6 +49,10 @@ function isZero(value: unknown): boolean {
 
 /** Make a document plain data. @throws {ProxyError} `invalid_object` when its aliases would grow without bound, or lead nowhere. */
 function expand(document: ReturnType<typeof parseDocument>, fileName: string): unknown {
+  if (deepPositionOf(document) !== undefined)
+    throw new ProxyError("invalid_object", `not readable as YAML (it is nested deeper than ${YAML_LEVELS_MAX} levels)`, {
+      object: fileName,
+    });
   try {
     return document.toJS();
   } catch (error) {

@@ -1,6 +1,7 @@
 import { delimiter, dirname, isAbsolute, resolve } from "node:path";
+import { deepPositionOf, YAML_LEVELS_MAX } from "@turnout/client/daemon";
 import { ProxyError } from "@turnout/core";
-import { parse } from "yaml";
+import { parseDocument } from "yaml";
 import { isRecord } from "../../source/raw-object.ts";
 import { isUsableProxy } from "./proxy-rules.ts";
 
@@ -93,7 +94,10 @@ function parseFile(file: KubeconfigFile): Readonly<Record<string, unknown>> {
   let content: unknown;
   try {
     // What yaml warns of would go to standard error, in many lines.
-    content = parse(file.text, { logLevel: "error" });
+    const document = parseDocument(file.text, { logLevel: "error" });
+    if (document.errors[0] !== undefined) throw document.errors[0];
+    if (deepPositionOf(document) !== undefined) throw new Error(`it is nested deeper than ${YAML_LEVELS_MAX} levels`);
+    content = document.toJS();
   } catch (error) {
     throw ProxyError.from(error, "invalid_object", "the kubeconfig is not YAML", { object: file.path });
   }
