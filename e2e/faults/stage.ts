@@ -24,8 +24,8 @@ export interface FaultStage extends CaseWorld {
 }
 
 const ALLOWED = "198.51.100.0/24,192.0.2.0/25,10.96.0.0/16,172.18.0.0/24,fd00:198::/64";
-/** Flags of the proxy: addresses of 192.0.2.128/25 are not allowed, and a Service of more than 60 entries is too large. */
-const FLAGS: readonly string[] = [...CLUSTER_CIDR, "--allowed-external-ip-cidrs", ALLOWED, "--max-service-entries", "60"];
+/** Flags of the proxy: addresses of 192.0.2.128/25 are not allowed. */
+const FLAGS: readonly string[] = [...CLUSTER_CIDR, "--allowed-external-ip-cidrs", ALLOWED];
 
 /** The backend whose kernel only a guest has, where there is no nft, and so one iptables. */
 export const VM_BACKEND = "ipvs";

@@ -359,8 +359,8 @@ export interface BackendModule<O = unknown, H = unknown, K extends KernelObject 
   /** kube-proxy's mode word, e.g. `nftables`: which section of kube-proxy's configuration counts. Default: the module's name. */
   readonly proxyMode?: string;
   /**
-   * The most that it should carry of one Service: endpoints times addresses, summed over the Service's ports. A larger Service is left out, because
-   * it would keep the changes of all others waiting. Default 100,000.
+   * The most that it should carry of one Service: endpoints times addresses, summed over the Service's ports. Of a larger Service some endpoints are
+   * left out, because it would keep the changes of all others waiting. Default 100,000.
    */
   readonly serviceEntriesMax?: number;
   /** Options with which its backends have {@link Backend.counts}, `{}` where they always do; put beside those that were given. Default: it can't count. */

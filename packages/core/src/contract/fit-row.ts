@@ -1,6 +1,9 @@
 import type { Capabilities } from "./capabilities.ts";
 import type { Destination, Endpoint, ServicePort } from "../model/rows.ts";
 import type { Issue } from "../model/api-objects.ts";
+import { listedNames } from "../model/names.ts";
+
+const ADDRESSES_SHOWN = 20;
 
 /**
  * Reduce a row to what a backend can do, failing closed.
@@ -25,9 +28,12 @@ export function fitRow(
   }
   const ranged = row.destinations.filter(({ sourceRanges }) => sourceRanges !== undefined);
   if (ranged.length > 0 && capabilities.sourceRanges !== true) {
-    const addresses = ranged.map(({ address }) => address).join(", ");
+    const addresses = listedNames(
+      ranged.map(({ address }) => address),
+      ADDRESSES_SHOWN,
+    );
     issues.push({ object, what: `left out, no source ranges: ${addresses}: ${capabilities.sourceRanges}`, hint: "use another backend" });
-    fitted = { ...fitted, destinations: row.destinations.filter((destination) => !ranged.includes(destination)) };
+    fitted = { ...fitted, destinations: row.destinations.filter(({ sourceRanges }) => sourceRanges === undefined) };
   }
   if (capabilities.origins !== true) fitted = withoutOrigins(fitted, capabilities.origins, object, issues);
   if (capabilities.endpointPorts !== true) fitted = withOnePort(fitted, capabilities.endpointPorts, object, issues);

@@ -56,7 +56,7 @@ export const CAUSES = {
   hidden_label: "the Service is left to another proxy by its label",
   refused_object: "the Service, or a part of it, was refused: it can't be used as it is written",
   not_allowed: "the address is outside the ranges that Services may have here",
-  too_large: "the Service has more endpoints and addresses than the limit",
+  too_large: "the Service has more ports, addresses or source ranges than one object may have",
   lost_claim: "two Services want one address, and the other one has it",
   ip_mode_proxy: "the load-balancer IP is in ipMode Proxy: only the load balancer answers there",
   device_unserved: "the backend does not serve packets that come in by that device",

@@ -142,7 +142,7 @@ function readAddresses(raw: Raw, spec: Raw, findings: Findings, allowed: Allowed
     }
     const { kept, leftOut } = limited(ingress[family], "load-balancer IP", allowed.loadBalancerIPs, findings);
     const ranges = rangesOfFamily(sources, family, kept, findings);
-    const closed = ranges === "closed" ? ingress[family] : leftOut;
+    const closed = new Set(ranges === "closed" ? ingress[family] : leftOut);
     const external = limited(externalIPs[family], "external IP", allowed.externalIPs, findings).kept;
     const unserved = [
       ...proxied.flatMap((ip) => (ip.family === family ? [{ ip: ip.text, why: "ipMode" as const }] : [])),
@@ -151,7 +151,7 @@ function readAddresses(raw: Raw, spec: Raw, findings: Findings, allowed: Allowed
     addresses[family] = {
       clusterIP,
       // Not as an external IP either: naming an address twice must not open it (R-07, R-39, R-70, R-72).
-      externalIPs: closed.length === 0 ? external : external.filter((ip) => !closed.includes(ip)),
+      externalIPs: closed.size === 0 ? external : external.filter((ip) => !closed.has(ip)),
       loadBalancerIPs: ranges === "closed" ? [] : kept,
       ...(unserved.length === 0 ? {} : { unserved }),
       sourceRanges: ranges === "closed" ? [] : ranges,
@@ -167,7 +167,7 @@ function limited(
   list: readonly CIDR[] | undefined,
   findings: Findings,
 ): { readonly kept: readonly string[]; readonly leftOut: readonly string[] } {
-  const leftOut = list === undefined ? [] : addresses.filter((ip) => !isAllowed(ip, list));
+  const { kept = [], leftOut = [] } = Object.groupBy(addresses, (ip) => (isAllowed(ip, list) ? "kept" : "leftOut"));
   if (leftOut.length === 0) return { kept: addresses, leftOut };
   const isExternal = what === "external IP";
   const flag = isExternal ? "--allowed-external-ip-cidrs" : "--allowed-load-balancer-ip-cidrs";
@@ -176,7 +176,7 @@ function limited(
       ? `none is served: because of ${flag} none, the feature gate AllowServiceExternalIPs=false, or the cluster's version (1.40 or later); AllowServiceExternalIPs=true serves all`
       : `use an address in ${flag}, or have it added there`;
   for (const ip of leftOut) findings.add(`${what} outside the ranges allowed, it is left out`, ip, hint);
-  return { kept: addresses.filter((ip) => !leftOut.includes(ip)), leftOut };
+  return { kept, leftOut };
 }
 
 /** Undefined for a headless Service; "" for a family without a cluster IP. */
@@ -221,13 +221,13 @@ function ingressIPs(
 }
 
 function split(texts: readonly unknown[], what: string, findings: Findings): ByFamily<readonly string[]> {
-  const found: ByFamily<string[]> = { IPv4: [], IPv6: [] };
+  const found: ByFamily<Set<string>> = { IPv4: new Set(), IPv6: new Set() };
   for (const text of texts) {
     if (text === "") continue;
     const ip = usable(text, what, findings);
-    if (ip !== undefined && !found[ip.family].includes(ip.text)) found[ip.family].push(ip.text);
+    if (ip !== undefined) found[ip.family].add(ip.text);
   }
-  return found;
+  return { IPv4: [...found.IPv4], IPv6: [...found.IPv6] };
 }
 
 function usable(text: unknown, what: string, findings: Findings): { text: string; family: IPFamily } | undefined {

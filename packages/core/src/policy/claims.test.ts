@@ -124,6 +124,19 @@ describe("R-53 claims: when two rows want one address and port", () => {
     expect([held("external"), held("later")]).toEqual([[], ["x"]]);
   });
 
+  it("two rows that want the same thousands cost in proportion to these", () => {
+    let reads = 0;
+    const counted = ({ destinations, ...rest }: ServicePort): ServicePort => {
+      const get = (target: object, field: string | symbol): unknown => (reads++, Reflect.get(target, field));
+      return { ...rest, destinations: new Proxy<ServicePort["destinations"]>(destinations, { get }) };
+    };
+    const addresses = Array.from({ length: 2_000 }, (_, index) => `x${index}`);
+    put("old", counted(row("old", 1, addresses)));
+    put("young", counted(row("young", 2, addresses)));
+    expect(held("young")).toEqual([]);
+    expect(reads).toBeLessThan(addresses.length * 30);
+  });
+
   it("a change of kind alone is a change", () => {
     put("old", wanting("old", 1, "externalIP x 80"));
     put("young", wanting("young", 2, "externalIP x 80"));

@@ -49,6 +49,9 @@ interface Contender {
   readonly isUsable: boolean;
 }
 
+/** The only row that wants a place. One object for all places that a row wants as the same kind. */
+type OnlyContender = Pick<Contender, "key" | "kind">;
+
 const NONE: ReadonlySet<string> = new Set();
 const NO_GROUND: Ground = { serviceRanges: [], nodeAddresses: NONE };
 /** Which kind goes first. Everybody who may write a Service may name external IPs; cluster IPs and node ports are handed out by the API server. */
@@ -81,8 +84,10 @@ export class Claims<Wanted extends Claimant> {
   /** All rows as they would be if they were alone. */
   readonly #wanted = new Map<string, Wanted>();
   readonly #isUsable: (row: Wanted) => boolean;
-  /** Who wants what, in order of precedence; a plain key while there is only one. */
-  readonly #contenders = new Map<string, string | readonly Contender[]>();
+  /** Rows with a usable endpoint: looked at once, whatever number of places they want. */
+  readonly #usable = new Set<string>();
+  /** Who wants what, in order of precedence. */
+  readonly #contenders = new Map<string, OnlyContender | readonly Contender[]>();
   /** Rows with an external or load-balancer IP, by port and protocol: what a node port or the ground may take from. */
   readonly #outside = new Map<string, Set<string>>();
   #ground = NO_GROUND;
@@ -98,18 +103,26 @@ export class Claims<Wanted extends Claimant> {
    */
   set(key: string, row: Wanted | undefined, affected: Set<string>): boolean {
     const before = this.#wanted.get(key);
+    const wasUsable = this.#usable.has(key);
     if (row === undefined) this.#wanted.delete(key);
     else this.#wanted.set(key, row);
+    if (row !== undefined && this.#isUsable(row)) this.#usable.add(key);
+    else this.#usable.delete(key);
     let [released, claimed] = [before?.destinations ?? [], row?.destinations ?? []];
     if (before !== undefined && row !== undefined && hasSameClaims(before, row)) {
       // The usual change is one of endpoints, of a row that is the only one to want its addresses.
-      if (this.#isUsable(before) === this.#isUsable(row)) return false;
+      if (wasUsable === this.#usable.has(key)) return false;
       released = claimed = claimed.filter((one) => isOutside(one) && this.#isContested(one, row.name.protocol));
       if (claimed.length === 0) return false;
     }
     affected.add(key);
     for (const one of released) this.#release(one, before as Wanted, key, affected);
-    for (const one of claimed) this.#claim(one, row as Wanted, key, affected);
+    const only = new Map<DestinationKind, OnlyContender>();
+    for (const one of claimed) {
+      const own = only.get(one.kind) ?? { key, kind: one.kind };
+      only.set(one.kind, own);
+      this.#claim(one, row as Wanted, own, affected);
+    }
     return true;
   }
 
@@ -143,15 +156,15 @@ export class Claims<Wanted extends Claimant> {
   }
 
   #isContested(claimed: ClaimedAddress, protocol: Protocol): boolean {
-    return typeof this.#contenders.get(claimOf(claimed, protocol)) === "object";
+    return isSeveral(this.#contenders.get(claimOf(claimed, protocol)));
   }
 
   #lostTo(destination: ClaimedAddress, protocol: Protocol, key: string): LostClaim | undefined {
     const range = destination.kind === "externalIP" ? rangeAround(destination.address, this.#ground) : undefined;
     if (range !== undefined) return { destination, winner: range, wonAs: "serviceRange" };
     // Nearly always: nobody else wants it.
-    const isStandalone = this.#contenders.get(claimOf(destination, protocol)) === key;
-    if (isStandalone && (destination.kind === "clusterIP" || !this.#ground.nodeAddresses.has(destination.address))) return undefined;
+    const isOnNode = destination.kind !== "clusterIP" && this.#ground.nodeAddresses.has(destination.address);
+    if (!isOnNode && !this.#isContested(destination, protocol)) return undefined;
     const holder = this.#holder(destination, protocol);
     if (holder === undefined || holder.key === key) return undefined;
     const contenders = this.#contendersOf(claimOf(destination, protocol));
@@ -169,38 +182,37 @@ export class Claims<Wanted extends Claimant> {
 
   #contendersOf(claim: string): readonly Contender[] {
     const contenders = this.#contenders.get(claim);
-    if (typeof contenders !== "string") return contenders ?? [];
-    const row = this.#wanted.get(contenders);
-    const claimed = row?.destinations.find((destination) => claimOf(destination, row.name.protocol) === claim);
-    return row === undefined || claimed === undefined ? [] : [this.#contender(contenders, claimed, row)];
+    if (contenders === undefined) return [];
+    if (isSeveral(contenders)) return contenders;
+    const row = this.#wanted.get(contenders.key);
+    return row === undefined ? [] : [this.#contender(contenders, row)];
   }
 
-  #contender(key: string, { kind }: ClaimedAddress, row: Wanted): Contender {
-    const { createdMs, name } = row;
-    return { key, kind, createdMs, namespace: name.namespace, isUsable: this.#isUsable(row) };
+  #contender({ key, kind }: OnlyContender, { createdMs, name }: Wanted): Contender {
+    return { key, kind, createdMs, namespace: name.namespace, isUsable: this.#usable.has(key) };
   }
 
-  #claim(claimed: ClaimedAddress, row: Wanted, key: string, affected: Set<string>): void {
+  #claim(claimed: ClaimedAddress, row: Wanted, own: OnlyContender, affected: Set<string>): void {
     const { name } = row;
     const claim = claimOf(claimed, name.protocol);
     if (this.#contenders.has(claim)) {
-      const contender = this.#contender(key, claimed, row);
+      const contender = this.#contender(own, row);
       const others = this.#contendersOf(claim);
       const next = others.findIndex((other) => goesBefore(contender, other));
       const all = others.toSpliced(next === -1 ? others.length : next, 0, contender);
       this.#contenders.set(claim, all);
       addMoved(holderOf(others), holderOf(all), affected);
     } else {
-      this.#contenders.set(claim, key);
+      this.#contenders.set(claim, own);
     }
     if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, affected);
-    if (isOutside(claimed)) this.#note(claimed, name.protocol, key);
+    if (isOutside(claimed)) this.#note(claimed, name.protocol, own.key);
   }
 
   #release(claimed: ClaimedAddress, { name }: Claimant, key: string, affected: Set<string>): void {
     const claim = claimOf(claimed, name.protocol);
     const contenders = this.#contenders.get(claim);
-    if (contenders === undefined || typeof contenders === "string") {
+    if (!isSeveral(contenders)) {
       this.#contenders.delete(claim);
     } else {
       const others = contenders.filter((contender) => contender.key !== key);
@@ -208,7 +220,7 @@ export class Claims<Wanted extends Claimant> {
       // With the last of the others the contest is over.
       if (only !== undefined) affected.add(only.key);
       addMoved(holderOf(contenders), holderOf(others), affected);
-      this.#contenders.set(claim, only === undefined ? others : only.key);
+      this.#contenders.set(claim, only === undefined ? others : { key: only.key, kind: only.kind });
     }
     if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, affected);
     if (isOutside(claimed)) this.#unnote(claimed, name.protocol, key);
@@ -234,6 +246,10 @@ export class Claims<Wanted extends Claimant> {
     keys?.delete(key);
     if (keys?.size === 0) this.#outside.delete(`${port} ${protocol}`);
   }
+}
+
+function isSeveral(contenders: OnlyContender | readonly Contender[] | undefined): contenders is readonly Contender[] {
+  return Array.isArray(contenders);
 }
 
 /** Write a claim as text; equal texts want the same. */

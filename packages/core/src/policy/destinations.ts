@@ -45,24 +45,23 @@ export function destinationsFor(
   pools: PoolSizes,
   context: RuleContext,
 ): readonly Destination[] {
+  const { clusterIP, externalIPs, loadBalancerIPs } = addresses;
   const external = externalRules(service.externalLocal, pools, context);
   const destinations: Destination[] = [];
-  const add = (kind: DestinationKind, address: string, number: number, rules: readonly Rule[], ranges = NO_RANGES): void => {
-    if (destinations.some((taken) => taken.address === address)) return;
-    destinations.push(
-      ranges.length === 0
-        ? { kind, address, port: number, rules }
-        : { kind, address, port: number, sourceRanges: ranges, rules: [OUTSIDE_DROPPED, ...rules] },
-    );
-  };
-  add("clusterIP", addresses.clusterIP, port.port, clusterIPRules(service.internalLocal, pools, context));
-  const ranges = addresses.loadBalancerIPs.length > 0 ? allowedSources(addresses, context.addresses) : [];
-  for (const ip of addresses.externalIPs) {
-    // It goes before others' external IPs (claims.ts), and where it is restricted, naming it twice must not open it.
-    if (!addresses.loadBalancerIPs.includes(ip)) add("externalIP", ip, port.port, external);
+  const add = (kind: DestinationKind, address: string, rules: readonly Rule[]): void =>
+    void destinations.push({ kind, address, port: kind === "nodePort" ? port.nodePort : port.port, rules });
+  add("clusterIP", clusterIP, clusterIPRules(service.internalLocal, pools, context));
+  // It goes before others' external IPs (claims.ts), and where it is restricted, naming it twice must not open it.
+  const taken = new Set([clusterIP, ...loadBalancerIPs]);
+  for (const ip of externalIPs) if (!taken.has(ip)) add("externalIP", ip, external);
+  const sourceRanges = loadBalancerIPs.length > 0 ? allowedSources(addresses, context.addresses) : NO_RANGES;
+  const restricted = { sourceRanges, rules: [OUTSIDE_DROPPED, ...external] };
+  for (const address of loadBalancerIPs) {
+    if (address === clusterIP) continue;
+    if (sourceRanges.length === 0) add("loadBalancerIP", address, external);
+    else destinations.push({ kind: "loadBalancerIP", address, port: port.port, ...restricted });
   }
-  for (const ip of addresses.loadBalancerIPs) add("loadBalancerIP", ip, port.port, external, ranges);
-  if (port.nodePort !== 0) add("nodePort", "", port.nodePort, external);
+  if (port.nodePort !== 0) add("nodePort", "", external);
   return destinations;
 }
 

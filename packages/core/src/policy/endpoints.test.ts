@@ -1,12 +1,24 @@
 import { describe, expect, it } from "vitest";
-import { endpointsFor } from "./endpoints.ts";
+import { endpointsOfPorts } from "./endpoints.ts";
 import type { PortEndpoints } from "./endpoints.ts";
 import { rawService, rawSlice } from "../testing/objects.ts";
 import type { RawObject } from "../testing/objects.ts";
-import type { Protocol, Service } from "../model/api-objects.ts";
+import type { EndpointSlice, IPFamily, Protocol, Service } from "../model/api-objects.ts";
 import { localizedParts, partsFor } from "./service-rows.ts";
 import type { ServiceParts } from "./service-rows.ts";
 import { Store } from "../state/store.ts";
+
+/** Of one port with one address. */
+function endpointsFor(
+  slices: ReadonlyMap<string, EndpointSlice>,
+  port: { name: string; protocol: Protocol },
+  family: IPFamily,
+  nodeName: string,
+  before?: PortEndpoints,
+): PortEndpoints {
+  const known = before === undefined ? undefined : [before];
+  return endpointsOfPorts(slices, [{ ...port, places: 1 }], family, nodeName, known)[0] as PortEndpoints;
+}
 
 function merged(
   slices: readonly RawObject[],

@@ -1,6 +1,7 @@
 import { compareAddresses, hostPort } from "../model/addresses.ts";
 import type { Endpoint } from "../model/rows.ts";
 import type { EndpointSlice, IPFamily, Protocol, SliceEndpoint } from "../model/api-objects.ts";
+import { endpointsPerPort, firstOf } from "../model/first-endpoints.ts";
 
 /** The endpoints of one port of a Service. */
 export interface PortEndpoints {
@@ -32,41 +33,132 @@ export interface Rival {
   readonly entry: SliceEndpoint;
 }
 
+/** One port of a Service, as its endpoints are asked for. */
+export interface AskedPort {
+  readonly name: string;
+  readonly protocol: Protocol;
+  /** On how many addresses it answers. */
+  readonly places: number;
+}
+
+/** A slice that has a port, with the number that the port has there. */
+interface PortSource {
+  readonly slice: EndpointSlice;
+  /** The slice's place among those of the Service. */
+  readonly at: number;
+  readonly entries: readonly SliceEndpoint[];
+  readonly port: number;
+}
+
+/** What slices come to for one port. */
+interface Merged {
+  readonly entries: readonly SliceEndpoint[];
+  /** The number of each; empty where all have one. */
+  readonly numbers: readonly number[];
+  readonly rivals: readonly Rival[];
+}
+
 const NO_RIVALS: readonly Rival[] = [];
+const NO_SOURCES: readonly PortSource[] = [];
+const NO_NUMBERS: readonly number[] = [];
+/**
+ * Endpoints times addresses of one Service that are made at most: more than any backend takes (`serviceEntriesMax`), so what is used, and what is
+ * reported, is decided there; this keeps memory and time from what the products of a tenant's lists come to.
+ */
+const ENTRIES_MADE_MAX = 2_000_000;
 
 /**
- * Merge the slices of a Service into the endpoints of one of its ports.
+ * Merge the slices of a Service into the endpoints of each of its ports.
  *
  * Shape: unique by ip:port and sorted by it (byte order of the text). Endpoints of `before`, what this gave last, stay the same objects where their
  * entries are, and `before` itself where nothing is new: of a thousand endpoints one change makes one, and the others are not even looked at.
  * Edges: slices of the other family contribute nothing; ports match by name and protocol, never by number. Of several entries with one ip:port
  * {@link precedes} says which one counts: an address is reused, a virtual machine moves, an endpoint is in two slices for a moment.
- * @source kube-proxy endpointslicecache.go addEndpoints, which decides by "terminating" only; rules R-12, R-15
+ * @source kube-proxy endpointslicecache.go addEndpoints, which decides by "terminating" only; rules R-12, R-15, R-67
  */
-export function endpointsFor(
+export function endpointsOfPorts(
   slices: ReadonlyMap<string, EndpointSlice>,
-  port: { readonly name: string; readonly protocol: Protocol },
+  ports: readonly AskedPort[],
   family: IPFamily,
   nodeName: string,
-  before?: PortEndpoints,
-): PortEndpoints {
-  const found = matching(slices, port, family);
-  const [only] = found;
-  const known = before?.nodeName === nodeName ? before : undefined;
-  if (found.length === 1 && only !== undefined) {
-    if (known?.entries === only.entries && known.port === only.port) return known;
-    // Nearly always: slices come sorted from intake, and most Services have one.
-    if (isAscending(only.entries)) {
-      const { entries, port: number } = only;
-      const endpoints = madeOf(entries, () => number, nodeName, known);
-      return { endpoints, entries, rivals: NO_RIVALS, port: number, nodeName, hasUsable: entries.some(isUsable) };
-    }
+  before?: readonly PortEndpoints[],
+): readonly PortEndpoints[] {
+  const byPort = sourcesByPort(slices, family);
+  const sources = ports.map(({ name, protocol }) => byPort.get(`${name}/${protocol}`) ?? NO_SOURCES);
+  const sizes = ports.map(({ places }, index) => ({ places, endpoints: entryCount(sources[index]) }));
+  const merger = new Merger(nodeName, endpointsPerPort(sizes, ENTRIES_MADE_MAX));
+  return sources.map((found, index) => {
+    const known = before?.[index]?.nodeName === nodeName ? before[index] : undefined;
+    const { entries, numbers, rivals } = merger.merge(found);
+    const number = numbers.length === 0 ? (found[0]?.port ?? 0) : 0;
+    if (number !== 0 && known?.entries === entries && known.port === number) return known;
+    const endpoints = madeOf(entries, (at) => numbers[at] ?? number, nodeName, known);
+    return { endpoints, entries, rivals, port: number, nodeName, hasUsable: entries.some(isUsable) };
+  });
+}
+
+/** Merges sources of ports; ports that have the same sources, each with one number, share the result. */
+class Merger {
+  readonly #nodeName: string;
+  /** Endpoints of one port at most. */
+  readonly #most: number;
+  readonly #merged = new Map<string, Merged>();
+  readonly #first = new Map<readonly SliceEndpoint[], readonly SliceEndpoint[]>();
+
+  constructor(nodeName: string, most: number) {
+    this.#nodeName = nodeName;
+    this.#most = most;
   }
-  const groups = sortedGroups(found.flatMap(({ entries, ...at }) => entries.map((entry) => ({ entry, ...at }))));
-  const chosen = groups.map((group) => group.reduce((best, next) => (precedes(best, next, nodeName) ? best : next)));
-  const entries = chosen.map(({ entry }) => entry);
-  const endpoints = madeOf(entries, (index) => (chosen[index] as Candidate).port, nodeName, known);
-  return { endpoints, entries, rivals: rivalsOf(groups, chosen), port: 0, nodeName, hasUsable: entries.some(isUsable) };
+
+  merge(found: readonly PortSource[]): Merged {
+    const [first] = found;
+    if (!found.every(({ port }) => port === first?.port)) return this.#merge(found, true);
+    const key = found.map(({ at }) => at).join();
+    let merged = this.#merged.get(key);
+    if (merged === undefined) this.#merged.set(key, (merged = this.#merge(found, false)));
+    return merged;
+  }
+
+  #merge(found: readonly PortSource[], hasNumbers: boolean): Merged {
+    const [only] = found;
+    if (only !== undefined && found.length === 1) {
+      const entries = this.#firstOf(only.entries);
+      // Nearly always: slices come sorted from intake, and most Services have one.
+      if (isAscending(entries)) return { entries, numbers: NO_NUMBERS, rivals: NO_RIVALS };
+    }
+    const candidates = this.#firstCandidates(
+      found.flatMap(({ entries, slice: { triggeredMs }, port }) =>
+        this.#firstOf(entries).map((entry): Candidate => ({ entry, port, triggeredMs })),
+      ),
+    );
+    const groups = sortedGroups(candidates);
+    const chosen = groups.map((group) => group.reduce((best, next) => (precedes(best, next, this.#nodeName) ? best : next)));
+    const numbers = hasNumbers ? chosen.map(({ port }) => port) : NO_NUMBERS;
+    return { entries: chosen.map(({ entry }) => entry), numbers, rivals: rivalsOf(groups, chosen) };
+  }
+
+  #firstOf(entries: readonly SliceEndpoint[]): readonly SliceEndpoint[] {
+    if (entries.length <= this.#most) return entries;
+    let first = this.#first.get(entries);
+    if (first === undefined) this.#first.set(entries, (first = this.#chosen(entries, (entry) => entry)));
+    return first;
+  }
+
+  #firstCandidates(candidates: readonly Candidate[]): readonly Candidate[] {
+    return candidates.length <= this.#most ? candidates : this.#chosen(candidates, ({ entry }) => entry);
+  }
+
+  #chosen<T>(items: readonly T[], entryOf: (item: T) => SliceEndpoint): readonly T[] {
+    const chosen = firstOf(items.length, this.#most, (index) => {
+      const entry = entryOf(items[index] as T);
+      return { rank: isUsable(entry) ? (isOn(entry, this.#nodeName) ? 0 : 1) : 2, text: `${this.#nodeName} ${entry.ip}` };
+    });
+    return chosen.map((index) => items[index] as T);
+  }
+}
+
+function entryCount(sources: readonly PortSource[] = []): number {
+  return sources.reduce((sum, { entries }) => sum + entries.length, 0);
 }
 
 /**
@@ -107,18 +199,20 @@ function isOn(entry: SliceEndpoint, nodeName: string): boolean {
   return nodeName !== "" && entry.nodeName === nodeName;
 }
 
-/** The entries of all slices that have the port, with its number there. */
-function matching(
-  slices: ReadonlyMap<string, EndpointSlice>,
-  port: { readonly name: string; readonly protocol: Protocol },
-  family: IPFamily,
-): readonly (Omit<Candidate, "entry"> & { readonly entries: readonly SliceEndpoint[] })[] {
-  const found: (Omit<Candidate, "entry"> & { readonly entries: readonly SliceEndpoint[] })[] = [];
+/** The slices of a family that have endpoints, in the order of their names, by `name/protocol` of their ports. */
+function sourcesByPort(slices: ReadonlyMap<string, EndpointSlice>, family: IPFamily): ReadonlyMap<string, readonly PortSource[]> {
+  const found = new Map<string, PortSource[]>();
+  let at = 0;
   for (const slice of inNameOrder(slices)) {
-    if (slice.family !== family || slice.endpoints.length === 0) continue;
-    for (const { name, protocol, port: number } of slice.ports) {
-      if (name !== port.name || protocol !== port.protocol) continue;
-      found.push({ entries: slice.endpoints, port: number, triggeredMs: slice.triggeredMs });
+    at++;
+    const { endpoints: entries } = slice;
+    if (slice.family !== family || entries.length === 0) continue;
+    for (const { name, protocol, port } of slice.ports) {
+      const key = `${name}/${protocol}`;
+      const source = { slice, at, entries, port };
+      const sources = found.get(key);
+      if (sources === undefined) found.set(key, [source]);
+      else sources.push(source);
     }
   }
   return found;

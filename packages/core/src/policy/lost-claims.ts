@@ -15,6 +15,8 @@ const AS: Readonly<Record<DestinationKind, string>> = {
   loadBalancerIP: "load-balancer IP",
   externalIP: "external IP",
 };
+/** Addresses of one row that a report names, and that have an Event. */
+const SHOWN_MAX = 10;
 const SERVICES_HINT = "give one of them another address or port";
 
 /** What was reported about a row. */
@@ -54,13 +56,16 @@ export class LostClaimReports {
     if (row === undefined || names.size === 0) return void this.#said.delete(key);
     this.#said.set(key, { names, issue: lost.length === 0 ? undefined : issueOf(key, row, lost) });
     const news = lost.filter((_claim, index) => said?.names.has(lostNames[index] ?? "") !== true);
-    if (news.length > 0) this.#report?.({ ...issueOf(key, row, news), events: news.flatMap((claim) => eventsOf(key, row, claim)) });
+    if (news.length === 0) return;
+    const events = news.slice(0, SHOWN_MAX).flatMap((claim) => eventsOf(key, row, claim));
+    this.#report?.({ ...issueOf(key, row, news), events });
   }
 }
 
 function issueOf(key: string, row: Named, lost: readonly LostClaim[]): Issue {
-  const text = lost.map((claim) => `${destinationName(claim.destination, row)} is ${ownerOf(claim)}`).join(", ");
-  return { object: `Service port ${key}`, what: `an address it can't have is left out: ${text}`, hint: hintFor(lost) };
+  const texts = lost.slice(0, SHOWN_MAX).map((claim) => `${destinationName(claim.destination, row)} is ${ownerOf(claim)}`);
+  const more = lost.length > SHOWN_MAX ? ` and ${lost.length - SHOWN_MAX} more` : "";
+  return { object: `Service port ${key}`, what: `an address it can't have is left out: ${texts.join(", ")}${more}`, hint: hintFor(lost) };
 }
 
 function hintFor(lost: readonly LostClaim[]): string {

@@ -1,5 +1,5 @@
 import { destinationsFor } from "./destinations.ts";
-import { endpointsFor, localized } from "./endpoints.ts";
+import { endpointsOfPorts, localized } from "./endpoints.ts";
 import type { PortEndpoints } from "./endpoints.ts";
 import { isEqual, withEqual } from "../model/equal.ts";
 import type { NodeContext, ServicePort } from "../model/rows.ts";
@@ -54,8 +54,9 @@ export function partsFor(
 ): ServiceParts | undefined {
   const addresses = service.addresses[family];
   if (addresses === undefined) return undefined;
-  const portEndpoints = service.ports.map((port, at) => endpointsFor(slices, port, family, nodeName, before?.portEndpoints[at]));
-  return { service, addresses, portEndpoints };
+  const shared = 1 + addresses.externalIPs.length + addresses.loadBalancerIPs.length;
+  const ports = service.ports.map(({ name, protocol, nodePort }) => ({ name, protocol, places: nodePort === 0 ? shared : shared + 1 }));
+  return { service, addresses, portEndpoints: endpointsOfPorts(slices, ports, family, nodeName, before?.portEndpoints) };
 }
 
 /** The keys of the rows of parts, in order; none of undefined. */

@@ -170,7 +170,8 @@ export class NodeView {
     const after = service === undefined || context === undefined ? undefined : rowsFor(service, slices, context, before);
     const rowsBefore = before?.rows ?? NO_ROWS;
     const rows = after?.rows ?? NO_ROWS;
-    for (const { key } of rowsBefore) if (!rows.some((row) => row.key === key)) this.#claims.set(key, undefined, found.touched);
+    const keys = new Set(rows.map(({ key }) => key));
+    for (const { key } of rowsBefore) if (!keys.has(key)) this.#claims.set(key, undefined, found.touched);
     rows.forEach((row, index) => {
       if (row !== rowsBefore[index]) this.#changeRow(row, rowsBefore[index], found);
     });

@@ -11,19 +11,20 @@ export class RowDifference {
   add(before: readonly ServicePort[], after: readonly ServicePort[]): boolean {
     if (before === after) return false;
     const size = this.set.length + this.delete.length;
-    for (const row of after) if (!isEqual(before.find(hasKeyOf(row)), row)) this.set.push(row);
-    for (const row of before) if (!after.some(hasKeyOf(row))) this.delete.push(row.key);
+    const known = new Map(before.map((row) => [row.key, row]));
+    for (const row of after) {
+      if (!isEqual(known.get(row.key), row)) this.set.push(row);
+      known.delete(row.key);
+    }
+    this.delete.push(...known.keys());
     return this.set.length + this.delete.length > size;
   }
 
   /** Add a Service's rows whose past is not known but for their keys. */
   replace(keys: readonly string[], after: readonly ServicePort[]): boolean {
+    const kept = new Set(after.map(({ key }) => key));
     this.set.push(...after);
-    this.delete.push(...keys.filter((key) => !after.some((row) => row.key === key)));
+    this.delete.push(...keys.filter((key) => !kept.has(key)));
     return true;
   }
-}
-
-function hasKeyOf({ key }: ServicePort): (other: ServicePort) => boolean {
-  return (other) => other.key === key;
 }

@@ -56,22 +56,22 @@ export class ServiceClaims {
   }
 
   /** Tell what these rows want and others have, as {@link withoutLost} takes it; what is new of that is reported. */
-  lostBy(rowKeys: Iterable<string>): readonly string[] {
-    const texts: string[] = [];
+  lostBy(rowKeys: Iterable<string>): ReadonlySet<string> {
+    const texts = new Set<string>();
     for (const key of rowKeys) {
       const resolved = this.#claims.resolve(key);
       this.#reports.note(key, resolved);
       if (resolved === undefined) continue;
       const { protocol } = resolved.row.name;
-      for (const { destination } of resolved.lost) texts.push(lostText(key, claimOf(destination, protocol)));
+      for (const { destination } of resolved.lost) texts.add(lostText(key, claimOf(destination, protocol)));
     }
     return texts;
   }
 }
 
 /** A row as it is without the destinations among these; itself when it has none of them. */
-export function withoutLost(row: ServicePort, lost: readonly string[]): ServicePort {
-  const destinations = row.destinations.filter((destination) => !lost.includes(lostText(row.key, claimOf(destination, row.name.protocol))));
+export function withoutLost(row: ServicePort, lost: ReadonlySet<string>): ServicePort {
+  const destinations = row.destinations.filter((destination) => !lost.has(lostText(row.key, claimOf(destination, row.name.protocol))));
   return destinations.length === row.destinations.length ? row : { ...row, destinations };
 }
 

@@ -15,7 +15,7 @@ function versionOf(endpoints: number): ServiceVersion {
   const service = store.service("shop/cart");
   const parts = service === undefined ? undefined : partsFor(service, store.slices("shop/cart"), "IPv4", "");
   if (parts === undefined) throw new Error("no parts");
-  return new ServiceVersion(1, parts, []);
+  return new ServiceVersion(1, parts, new Set());
 }
 
 describe("a log of Services", () => {

@@ -178,7 +178,7 @@ export class ServiceTable {
   #put(revision: number, key: string, parts: ServiceParts | undefined, isChanged: boolean, triggersMs: readonly number[]): boolean {
     const before = this.#versions.get(key);
     const lost = this.#claims.lostBy(new Set([...(before?.rowKeys ?? []), ...rowKeysOf(parts)]));
-    if (!isChanged && isEqual(lost, before?.lost)) return false;
+    if (!isChanged && before !== undefined && isEqual([...lost], [...before.lost])) return false;
     const after = parts === undefined ? undefined : new ServiceVersion(++this.#serial, parts, lost);
     if (after === undefined) this.#versions.delete(key);
     else this.#versions.set(key, after);

@@ -19,7 +19,7 @@ export class ServiceVersion {
   /** Keys of its rows, in order. */
   readonly rowKeys: readonly string[];
   /** What of `rowKey claim` other rows have. */
-  readonly lost: readonly string[];
+  readonly lost: ReadonlySet<string>;
   /** Nodes that it tells from others by their names: an endpoint runs on them or is meant for them. */
   readonly nodeNames: ReadonlySet<string>;
   /** Unique among versions of one table. */
@@ -29,7 +29,7 @@ export class ServiceVersion {
   /** Rows of nodes without a name here. */
   readonly #shared = new Map<string, readonly ServicePort[]>();
 
-  constructor(serial: number, parts: ServiceParts, lost: readonly string[]) {
+  constructor(serial: number, parts: ServiceParts, lost: ReadonlySet<string>) {
     const { addresses, portEndpoints } = parts;
     this.#serial = serial;
     this.parts = parts;
@@ -90,7 +90,7 @@ export class ServiceVersion {
     const { zone, isInside } = this.#seen(node);
     const context: NodeContext = { ...node.context, name, zone, addresses: isInside ? node.context.addresses : [] };
     const { rows } = rowsOfParts(name === "" ? this.parts : localizedParts(this.parts, name), context);
-    return this.lost.length === 0 ? rows : rows.map((row) => withoutLost(row, this.lost));
+    return this.lost.size === 0 ? rows : rows.map((row) => withoutLost(row, this.lost));
   }
 }
 

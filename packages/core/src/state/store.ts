@@ -8,6 +8,7 @@ import type { SliceReading } from "../intake/endpoint-slice.ts";
 import { Findings, isObject, objectName, shown } from "../intake/fields.ts";
 import type { ObjectName, Raw } from "../intake/fields.ts";
 import { readNode, readServiceCIDR } from "../intake/node.ts";
+import { isBeyondBounds, keptOf } from "../intake/object-bounds.ts";
 import { readService } from "../intake/service.ts";
 import { lastingNode } from "../policy/lasting-node.ts";
 
@@ -182,11 +183,15 @@ export class Store {
   #accept(kind: ObjectKind, raw: Raw, name: ObjectName): void {
     const key = namespacedName(name.namespace, name.name);
     const findings = new Findings(`${kind} ${key}`);
-    if (kind === "Service") this.#setService(key, readService(raw, name, findings, this.#allowed));
+    if (kind === "Service") this.#setService(key, this.#readService(raw, key, name, findings));
     else if (kind === "EndpointSlice") this.#setSlice(key, readEndpointSlice(raw, name, findings, this.#reading, this.#slice(key)));
     else if (kind === "Node") this.#setNode(key, readNode(raw, name.name, findings));
     else this.#setServiceCIDR(key, readServiceCIDR(raw, name.name, findings));
     this.#say(findings.object, findings.issues());
+  }
+
+  #readService(raw: Raw, key: string, name: ObjectName, findings: Findings): Service | undefined {
+    return isBeyondBounds(raw, findings) ? keptOf(this.#services.get(key), raw) : readService(raw, name, findings, this.#allowed);
   }
 
   #say(object: string, issues: readonly Issue[]): void {

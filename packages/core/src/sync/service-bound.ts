@@ -1,11 +1,12 @@
 import type { ChangeSet, ServicePort } from "../model/rows.ts";
 import { serviceKeyOf } from "../model/names.ts";
 import type { Issue } from "../model/api-objects.ts";
+import { endpointsPerPort, withFirstEndpoints } from "../model/first-endpoints.ts";
 
 /** What a backend is taken to carry of one Service that doesn't say otherwise: see `BackendModule.serviceEntriesMax`. */
 export const SERVICE_ENTRIES_MAX = 100_000;
 
-/** The most that one Service may ask of a host, and who is told of one that asks more. */
+/** The most that one Service may ask of a host, and what hears of one that asks more. */
 export interface ServiceBoundOptions {
   /** Entries: endpoints times addresses (cluster IP, node port, …), summed over the Service's ports, in one family. */
   readonly entriesMax: number;
@@ -13,61 +14,61 @@ export interface ServiceBoundOptions {
 }
 
 /**
- * Leaves out Services that ask more of a host than it should carry, each as a whole, and lets them in again when they ask less.
+ * Leaves out endpoints of Services that have too many for a host, and lets them in again when there are fewer.
  *
- * Edges: whether a Service is in depends on what it is now, never on its history. It is reported once each time it grows too large.
+ * Edges: which endpoints are in depends on what the Service is now, never on its history. A Service is reported once each time it grows too large.
  */
 export class ServiceBound {
   readonly #options: ServiceBoundOptions;
   /** All rows, by Service; lists, because most Services have one or two. */
   readonly #services = new Map<string, readonly ServicePort[]>();
-  /** Each with what is reported of it. */
-  #leftOut = new Map<string, Issue>();
+  /** Services without some of their endpoints, each with its report. */
+  #shortened = new Map<string, Issue>();
+  #nodeName = "";
 
   constructor(options: ServiceBoundOptions) {
     this.#options = options;
   }
 
-  /** The Services that are left out now. */
+  /** The Services that go without some of their endpoints now. */
   issues(): Iterable<Issue> {
-    return this.#leftOut.values();
+    return this.#shortened.values();
   }
 
-  /** Say what a change set comes to without the Services that are too large. */
+  /** Say what a change set comes to with the endpoints that each Service may have. */
   limit(changes: ChangeSet): ChangeSet {
-    const before = this.#leftOut;
-    this.#leftOut = new Map(changes.full ? [] : before);
+    if (changes.node !== undefined) this.#nodeName = changes.node.name;
+    const before = this.#shortened;
+    this.#shortened = new Map(changes.full ? [] : before);
     if (changes.full) this.#services.clear();
-    const goes: string[] = [];
-    const comes: ServicePort[] = [];
+    const others: ServicePort[] = [];
     for (const [service, changed] of changesByService(changes)) {
       const rows = (this.#services.get(service) ?? []).filter(({ key }) => !changed.has(key));
       for (const row of changed.values()) if (row !== undefined) rows.push(row);
       if (rows.length === 0) this.#services.delete(service);
       else this.#services.set(service, rows);
-      const isOut = this.#judge(service, rows, before.has(service));
-      if (isOut) goes.push(...rows.map(({ key }) => key));
-      else if (before.has(service)) comes.push(...rows);
+      const most = this.#endpointsPerPort(service, rows, before.has(service));
+      if (most < Infinity || before.has(service)) for (const row of rows) others.push(withFirstEndpoints(row, most, this.#nodeName));
     }
-    if (before.size + this.#leftOut.size === 0) return changes;
-    const fits = changes.set.filter(({ key }) => !this.#leftOut.has(serviceKeyOf(key)));
-    const set = [...new Map([...comes, ...fits].map((row) => [row.key, row])).values()];
-    return { ...changes, set, delete: changes.full ? [] : [...new Set([...changes.delete, ...goes])] };
+    if (others.length === 0) return changes;
+    return { ...changes, set: [...new Map([...changes.set, ...others].map((row) => [row.key, row])).values()] };
   }
 
-  /** Decide whether a Service is left out, and tell when that is new. */
-  #judge(service: string, rows: readonly ServicePort[], wasOut: boolean): boolean {
+  /** Say how many endpoints each row may have, and report it when that is new. */
+  #endpointsPerPort(service: string, rows: readonly ServicePort[], wasShortened: boolean): number {
     const { entriesMax, report } = this.#options;
-    const entries = rows.reduce((sum, { endpoints, destinations }) => sum + endpoints.length * destinations.length, 0);
-    if (entries <= entriesMax) {
-      this.#leftOut.delete(service);
-      return false;
+    const sizes = rows.map(({ endpoints, destinations }) => ({ places: destinations.length, endpoints: endpoints.length }));
+    const most = endpointsPerPort(sizes, entriesMax);
+    if (most === Infinity) {
+      this.#shortened.delete(service);
+      return most;
     }
-    const what = `left out: its endpoints times its ports and addresses are ${entries}, and ${entriesMax} are allowed`;
+    const entries = sizes.reduce((sum, { places, endpoints }) => sum + places * endpoints, 0);
+    const what = `too many endpoints times addresses: ${entries}, and ${entriesMax} are allowed; ${most} endpoints of each port are used`;
     const issue = { object: `Service ${service}`, what, hint: "use fewer ports or endpoints, or raise --max-service-entries" };
-    this.#leftOut.set(service, issue);
-    if (!wasOut) report(issue);
-    return true;
+    this.#shortened.set(service, issue);
+    if (!wasShortened) report(issue);
+    return most;
   }
 }
 

@@ -29,7 +29,7 @@ export interface RunConfig extends ServerAddresses, InsightSettings {
   /** Wait after a failed sync; a family is unhealthy when an update has waited twice as long. */
   readonly syncPeriodMs: number;
   readonly minSyncPeriodMs: number;
-  /** Endpoints times addresses of one Service, beyond which it is left out; undefined: what the backend carries. */
+  /** Endpoints times addresses of one Service, beyond which endpoints are left out; undefined: what the backend carries. */
   readonly serviceEntriesMax: number | undefined;
   /** Which addresses Services may have besides their cluster IPs. */
   readonly allowedAddresses: AllowedAddresses;
@@ -208,7 +208,7 @@ function serviceEntriesMax(flags: RawFlags): number | undefined {
   const text = textFlag(flags, "max-service-entries");
   if (text === undefined) return undefined;
   const value = INTEGER.fromFlag(text);
-  if (value < 1) throw invalid("--max-service-entries", `${text} must be at least 1`);
+  if (value < 1 || value > 1_000_000) throw invalid("--max-service-entries", `${text} must be between 1 and 1000000`);
   return value;
 }
 

@@ -40,7 +40,7 @@ export interface NodeFeedOptions {
  *
  * 1. A whole state without any row, in no family, is not trusted where rows are in force: that is a wrong file or API server rather than a fixture.
  *    It is logged, rules stay, and whatever has rows again is handed on ({@link FeedGuard}).
- * 2. Services that are too large are left out ({@link ServiceBound}).
+ * 2. Endpoints of Services that have too many are left out ({@link ServiceBound}).
  * 3. It is noted whether the node has other addresses, and whether health check node ports changed. In any case Services are followed.
  *
  * Edges: rows that go one by one are trusted, also the last one. Between node-state servers and after restarts only whole states count.

@@ -1,4 +1,4 @@
-import type { ChangeSet, IPFamily, ServicePort } from "@turnout/core";
+import { isEqual, type ChangeSet, type IPFamily, type ServicePort } from "@turnout/core";
 
 /** One thing that changed, for people. */
 export interface RecentChange {
@@ -52,7 +52,7 @@ function changeText(before: ServicePort | undefined, after: ServicePort): string
   if (was !== now) return `${key}: ${was} endpoints served, now ${now}`;
   if (before.endpoints.length !== after.endpoints.length)
     return `${key}: ${before.endpoints.length} endpoints, now ${after.endpoints.length}; ${now} serve`;
-  const isElsewhere = JSON.stringify(before.destinations) !== JSON.stringify(after.destinations);
+  const isElsewhere = !isEqual(before.destinations, after.destinations);
   return isElsewhere ? `${key}: its addresses or rules changed` : `${key}: its endpoints or settings changed; ${now} serve`;
 }
 

@@ -100,7 +100,10 @@ export function addConfigFlags(command: Command, which: "all" | "state"): Comman
 /** Add the options of ours, besides a backend's, that decide which rules a proxy has. */
 export function addRuleOptions(command: Command): Command {
   return command
-    .option("--max-service-entries <n>", "endpoints times addresses of one Service, beyond which it is left out (default: the backend's)")
+    .option(
+      "--max-service-entries <n>",
+      "endpoints times addresses of one Service, beyond which endpoints are left out (default: the backend's)",
+    )
     .option(
       "--service-metrics <n>",
       "count connections, rejects and drops for each Service port, and tell the n busiest in /metrics and turnout status (default: 0, nothing is counted)",

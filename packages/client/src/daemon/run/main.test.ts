@@ -6,6 +6,7 @@ import {
   freePort,
   flushPromises,
   toyChange,
+  toyEndpoint,
   toyFull,
   toyModule,
   toyNode,
@@ -42,24 +43,28 @@ describe("a running proxy", () => {
     expect(proxy.kernel.closed).toEqual(["IPv4", "IPv6"]);
   });
 
-  test("leaves a Service out that is too large for the backend, or than it was told, and no other", async () => {
+  test("uses some endpoints of a Service that has too many for the backend, or than it was told, and all of others", async () => {
     const [small, large] = [toyRow("cart"), { ...toyRow("hoard"), key: "shop/hoard:http/TCP" }];
-    const endpoint = { ip: "10.1.0.1", port: 80, nodeName: "node1", zone: undefined, isLocal: true, ready: true, serving: true };
-    const endpoints = Array.from({ length: 5 }, () => ({ ...endpoint, terminating: false }));
-    const row = { ...large, endpoints, destinations: large.destinations.map((one) => ({ ...one, address: "10.96.0.99" })) };
+    const endpoints = Array.from({ length: 5 }, (_, index) => toyEndpoint(`10.1.0.${index + 1}`));
+    const destinations = large.destinations.map((one) => ({ ...one, address: "10.96.0.99" }));
+    const row = { ...large, endpoints, cluster: [0, 1, 2, 3, 4], destinations };
+    const used = (): readonly number[] =>
+      [...proxy.kernel.objects.IPv4.values()].flatMap(({ kind, value }) =>
+        kind === "service" ? (JSON.stringify(value).match(/10\.1\.0\./g)?.length ?? 0) : [],
+      );
     void proxy.start({}, { ...toyModule(proxy.kernel), serviceEntriesMax: 4 });
     proxy.feeds.IPv4.push(toyFull([small, row]));
     proxy.feeds.IPv6.push(toyFull([], toyNode({ family: "IPv6", addresses: [] })));
     await flushPromises();
-    expect([...proxy.kernel.objects.IPv4.keys()]).toEqual(["table IPv4", SERVICE]);
-    const reported = proxy.world.log.lines.filter((line) => line.startsWith("warn left out"));
+    expect(used()).toEqual([1, 4]);
+    const reported = proxy.world.log.lines.filter((line) => line.startsWith("warn too many endpoints"));
     expect(reported).toEqual([expect.stringContaining("object=Service shop/hoard")]);
     await proxy.end();
     proxy = new ToyProxy();
     void proxy.start({ config: toyConfig({ serviceEntriesMax: 5 }) }, { ...toyModule(proxy.kernel), serviceEntriesMax: 4 });
     proxy.feeds.IPv4.push(toyFull([small, row]));
     await flushPromises();
-    expect([...proxy.kernel.objects.IPv4.keys()]).toContain("service 10.96.0.99:80");
+    expect(used()).toEqual([1, 5]);
   });
 
   test("Services are followed on when the node has another address, and when nobody knows it any more", async () => {

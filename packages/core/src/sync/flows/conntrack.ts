@@ -46,9 +46,10 @@ export function destinationKey({ address, port }: Pick<Destination, "address" | 
 function staleFlows({ before, after }: RowChange, former: ReadonlyMap<string, readonly string[]>): readonly FlowFilter[] {
   const keep = servingEndpoints(after);
   const isSame = isEqual(servingEndpoints(before), keep);
+  const had = destinationsOf(before);
   const filters: FlowFilter[] = [];
   for (const destination of after?.destinations ?? []) {
-    if (isSame && hasDestination(before, destination)) continue;
+    if (isSame && had.has(destinationKey(destination))) continue;
     const { address, port } = destination;
     const only = former.get(destinationKey(destination)) ?? [];
     if (address !== "" || keep.length > 0) filters.push({ protocol: "UDP", address, port, keep });
@@ -75,8 +76,9 @@ function formerEndpoints(changes: readonly RowChange[]): ReadonlyMap<string, rea
 function flowsOfGivenUp({ before, after }: RowChange, owned: ReadonlySet<string>): readonly FlowFilter[] {
   const only = endpointsOf(before);
   if (before === undefined || only.length === 0) return [];
+  const kept = destinationsOf(after);
   return before.destinations
-    .filter((destination) => !hasDestination(after, destination) && !owned.has(destinationKey(destination)))
+    .filter((destination) => !kept.has(destinationKey(destination)) && !owned.has(destinationKey(destination)))
     .map(({ address, port }) => ({ protocol: "UDP", address, port, keep: [], only }));
 }
 
@@ -89,6 +91,7 @@ function servingEndpoints(row: ServicePort | undefined): readonly string[] {
   return row.endpoints.filter(({ ready, serving }) => ready || serving).map(({ ip, port }) => hostPort(ip, port));
 }
 
-function hasDestination(row: ServicePort | undefined, { address, port }: Destination): boolean {
-  return row?.destinations.some((other) => other.address === address && other.port === port) ?? false;
+/** Keys of {@link destinationKey}. */
+function destinationsOf(row: ServicePort | undefined): ReadonlySet<string> {
+  return new Set(row?.destinations.map(destinationKey));
 }

@@ -1,0 +1,70 @@
+import { canonicalIP } from "../model/addresses.ts";
+import { FAMILIES } from "../model/api-objects.ts";
+import type { IPFamily, Service, ServiceAddresses } from "../model/api-objects.ts";
+import { isObject, listField, objectField, textField } from "./fields.ts";
+import type { Findings, Raw } from "./fields.ts";
+
+/** Ports times addresses of one Service, and ports times load-balancer IPs times source ranges. */
+const PRODUCT_MAX = 20_000;
+
+/**
+ * Tell whether a Service asks for more than one object may; reports it. Counts list items and parses none of them.
+ *
+ * Edges: a list without items counts as one item.
+ * @source rule R-67
+ */
+export function isBeyondBounds(raw: Raw, findings: Findings): boolean {
+  const { spec, ingress } = partsOf(raw);
+  const count = (field: string): number => listField(spec, field).length;
+  const ports = Math.max(1, count("ports"));
+  const addresses = Math.max(1, count("clusterIPs")) + count("externalIPs") + ingress.length;
+  const ranges = count("loadBalancerSourceRanges");
+  const sources = ranges * Math.max(1, ingress.length);
+  const report = (what: string, text: string): void =>
+    findings.add(
+      `too many ports times ${what}, the Service stays as it was with the addresses and node ports that it still names`,
+      // With its address, by which `turnout why` finds the report.
+      `${textField(spec, "clusterIP") ?? "no cluster IP"}: ${ports} x ${text}`,
+      `split the Service: at most ${PRODUCT_MAX} are allowed`,
+    );
+  if (ports * addresses > PRODUCT_MAX) report("addresses", `${addresses}`);
+  else if (ports * sources > PRODUCT_MAX) report("source ranges of load-balancer IPs", `${sources}`);
+  else return false;
+  return true;
+}
+
+/**
+ * Keep of a Service what its new version, which is beyond the bounds, still names; undefined: nothing.
+ *
+ * Edges: addresses and node ports that it no longer names may be another Service's by now.
+ * @source rule R-67
+ */
+export function keptOf(before: Service | undefined, raw: Raw): Service | undefined {
+  if (before === undefined) return undefined;
+  const { spec, ingress } = partsOf(raw);
+  const items = [spec["clusterIP"], ...listField(spec, "clusterIPs"), ...listField(spec, "externalIPs"), ...ingress.map(ipOf)];
+  const named = new Set(items.map((text) => (typeof text === "string" ? canonicalIP(text)?.text : undefined)));
+  const nodePorts = new Set(listField(spec, "ports").map((port) => (isObject(port) ? port["nodePort"] : undefined)));
+  const addresses: Partial<Record<IPFamily, ServiceAddresses>> = {};
+  for (const family of FAMILIES) {
+    const own = before.addresses[family];
+    if (own === undefined || !named.has(own.clusterIP)) continue;
+    const isNamed = (ip: string): boolean => named.has(ip);
+    addresses[family] = { ...own, externalIPs: own.externalIPs.filter(isNamed), loadBalancerIPs: own.loadBalancerIPs.filter(isNamed) };
+  }
+  return {
+    ...before,
+    addresses,
+    ports: before.ports.map((port) => (nodePorts.has(port.nodePort) ? port : { ...port, nodePort: 0 })),
+    healthCheckNodePort: spec["healthCheckNodePort"] === before.healthCheckNodePort ? before.healthCheckNodePort : 0,
+  };
+}
+
+function partsOf(raw: Raw): { readonly spec: Raw; readonly ingress: readonly unknown[] } {
+  const balancer = objectField(objectField(raw, "status"), "loadBalancer");
+  return { spec: objectField(raw, "spec"), ingress: listField(balancer, "ingress") };
+}
+
+function ipOf(entry: unknown): unknown {
+  return isObject(entry) ? entry["ip"] : undefined;
+}
