@@ -8,6 +8,7 @@ import { describeObject } from "./describe.ts";
 import { lookupObjects } from "./lookup.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { LOOPBACK_QUESTION, loopbackMetrics, nftMetrics } from "./metrics.ts";
+import { keepEndpointPlaces } from "./objects.ts";
 import type { NftObject } from "./objects.ts";
 import { TableObjects } from "./observe.ts";
 import { NFT_OPTIONS } from "./options.ts";
@@ -134,6 +135,7 @@ function backendOf(family: IPFamily, { options, world, own, sessions }: Shared):
   return {
     skeleton: (context) => renderSkeleton(context, options),
     render: (row, context) => renderRow(row, context, options),
+    keepPlaces: keepEndpointPlaces,
     isShared: ({ kind }) => kind === "chain",
     plan: (delta) => planDelta(delta, family),
     explain: explainPlan,

@@ -1,3 +1,4 @@
+import { keepPlaces } from "@turnout/core/backend";
 import type { Plain } from "@turnout/core/backend";
 import { printRule } from "@turnout/host/nft-statement";
 import type { NftPartKind, NftRuleStatement } from "@turnout/host/nft-statement";
@@ -128,6 +129,18 @@ export type NftObject =
   | AffinityObject
   | ElementObject;
 
+/** Lay endpoints out as the kernel has them, as far as that goes: packets pick any place of a pool. Pure. */
+export function keepEndpointPlaces(wanted: NftObject, held: NftObject): NftObject {
+  if (
+    (wanted.kind === "large-pool" && held.kind === "large-pool") ||
+    (wanted.kind === "affinity-endpoints" && held.kind === "affinity-endpoints")
+  )
+    return { ...wanted, value: keepPlaces(wanted.value, held.value) };
+  if ((wanted.kind !== "service" && wanted.kind !== "nodeport") || wanted.kind !== held.kind) return wanted;
+  const [of, at] = [wanted.value, held.value];
+  return { ...wanted, value: { ...of, cluster: keepPlaces(of.cluster, at.cluster), local: keepPlaces(of.local, at.local) } };
+}
+
 /** Names of the plain sets. */
 export const PLAIN_SETS: readonly ElementObject["kind"][] = ["cluster-ips", "hairpin", "nodeport-ips"];
 
@@ -143,6 +156,11 @@ export type DestinationKind = "service" | "nodeport";
 /** The map that holds the endpoints of a kind of destination for one protocol. */
 export function endpointMap(kind: DestinationKind, protocol: string): string {
   return kind === "service" ? `endpoints-${protocol}` : `nodeport-endpoints-${protocol}`;
+}
+
+/** Tell whether the elements of a map are lists: the last part of a key is a place. */
+export function isList(map: string): boolean {
+  return /(?:^|-)endpoints-/.test(map) || map === "affinity-endpoints";
 }
 
 /** Names of all sets and maps of the table. */

@@ -1,7 +1,7 @@
 import { objectId } from "@turnout/core";
 import type { IPFamily } from "@turnout/core";
 import { SHOWCASE } from "@turnout/core/testing";
-import { nftStatementText } from "@turnout/host/nft-statement";
+import { isElements, nftStatementText } from "@turnout/host/nft-statement";
 import type { ServiceFixture } from "@turnout/core/testing";
 import { describe, expect, it } from "vitest";
 import { ChainRules } from "./objects.ts";
@@ -119,6 +119,26 @@ describe("planDelta", () => {
     expect(steps[0]?.statements).toEqual(["delete element ip turnout services { 10.96.0.1 . tcp . 80 }"]);
     expect(steps.at(-1)?.statements.at(-1)).toBe("delete map ip turnout endpoints-tcp-7");
   });
+
+  it.each<[string, ServiceFixture["spec"]]>([["no affinity", {}]])(
+    "writes as much for one endpoint that comes or goes, however many there are: %s",
+    async (_, spec) => {
+      const written = async (remote: number): Promise<readonly number[]> => {
+        const proxy = await openProxy(createFakeHost().world, "IPv4");
+        await proxy.sync([plain(1, remote, spec)]);
+        const sizes: number[] = [];
+        // The local one is the first of them.
+        for (const local of [0, 1]) {
+          proxy.want([plain(local, remote, spec)]);
+          const statements = proxy.plan().steps.flatMap((step) => step.statements);
+          sizes.push(statements.reduce((sum, one) => sum + (isElements(one) ? one.elements.length : 1), 0));
+          await proxy.sync();
+        }
+        return sizes;
+      };
+      expect(await written(200)).toEqual(await written(40));
+    },
+  );
 
   it("replaces a table of another layout within one transaction", async () => {
     const proxy = await openProxy(createFakeHost().world);

@@ -45,6 +45,7 @@ export type { Capabilities, Variants } from "./contract/capabilities.ts";
 export type { Clock, Exec, FlowFilter, Log, World } from "./contract/world.ts";
 export { canonicalIP, cidrContains, hostPort, parseCIDR, parseIP, unusableReason } from "./model/addresses.ts";
 export { tryInHalves } from "./model/halves.ts";
+export { keepPlaces } from "./model/places.ts";
 export { FAMILIES } from "./model/api-objects.ts";
 export type { IPFamily, Protocol } from "./model/api-objects.ts";
 export { ProxyError } from "./model/errors.ts";

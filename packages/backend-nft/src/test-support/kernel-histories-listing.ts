@@ -1,3 +1,5 @@
+import { isList } from "../objects.ts";
+
 /** A JSON object of `nft -j`. */
 type Json = Readonly<Record<string, unknown>>;
 
@@ -29,7 +31,10 @@ export function elementsOf(body: Json): readonly unknown[] {
   return (body["elem"] ?? []) as readonly unknown[];
 }
 
-/** What is listed, in lines that don't depend on how it came there: no handles, sets in any order, no idle chains and no clients. */
+/**
+ * What is listed, in lines that don't depend on how it came there: no handles, sets in any order, endpoints at any places of their pools, no idle chains
+ * and no clients.
+ */
 export function linesOf(listed: readonly Listed[]): readonly string[] {
   const named = new Set(listed.flatMap((one) => [...targets(one)]));
   const filled = new Set(listed.filter(({ kind }) => kind === "rule").map(chainId));
@@ -45,9 +50,16 @@ export function linesOf(listed: readonly Listed[]): readonly string[] {
       const count = counts.get(place) ?? 0;
       counts.set(place, count + 1);
       const elements = name === "affinity" ? [] : elementsOf(body);
-      return [`${place} ${count}: ${JSON.stringify(rest)}`, ...elements.map((element) => `${place} has ${JSON.stringify(element)}`)];
+      const lines = isList(name) ? elements.flatMap(entryLines) : elements.map((element) => JSON.stringify(element));
+      return [`${place} ${count}: ${JSON.stringify(rest)}`, ...lines.map((line) => `${place} has ${line}`)];
     })
     .toSorted();
+}
+
+/** An entry of a list, and its place. */
+function entryLines(element: unknown): readonly string[] {
+  const [key, value] = element as readonly [{ readonly concat: readonly unknown[] }, unknown];
+  return [JSON.stringify(key), JSON.stringify([key.concat.slice(0, -1), value])];
 }
 
 function chainId({ family, table, name }: Listed): string {

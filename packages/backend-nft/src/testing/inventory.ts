@@ -1,7 +1,8 @@
 import type { Chain, NftSet, Ruleset, Table } from "@turnout/fakes/nft";
+import { isList } from "../objects.ts";
 
 /**
- * List tables in lines that two hosts with the same content share: no handles, sets in any order.
+ * List tables in lines that two hosts with the same content share: no handles, sets in any order, and endpoints at any places of their pools.
  *
  * Edges: chains that lie idle (empty, hooked nowhere, named by nothing) are left out, and so is what packets have taught dynamic sets.
  */
@@ -28,6 +29,11 @@ function setLines({ name, types, data, flags, size, timeoutMs, elements }: NftSe
   const listed = flags.includes("dynamic") ? [] : [...elements.values()];
   return [
     `set ${name}: ${shape}`,
-    ...listed.map(({ key, value, comment }) => `element ${name} ${key}${value === "" ? "" : ` : ${value}`} "${comment}"`),
+    ...listed.flatMap(({ key, value, comment }) => {
+      const place = key.lastIndexOf(" . ");
+      const head = `element ${name}`;
+      if (isList(name)) return [`${head} ${key}`, `${head} ${key.slice(0, place)} . any : ${value}`];
+      return [`${head} ${key}${value === "" ? "" : ` : ${value}`} "${comment}"`];
+    }),
   ];
 }

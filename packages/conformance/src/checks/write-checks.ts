@@ -16,19 +16,30 @@ const FIRST_OTHER = 21;
 const TIMES_MAX = 2;
 const MORE_MAX = 16;
 
-/** Look whether one endpoint more of one Service has what stays as it is written again; `written` is the host's count. */
+/** Look whether one endpoint of one Service that comes or goes has what stays as it is written again; `written` is the host's count. */
 export async function checkWrites(runner: Runner, written: () => number, complain: Complain): Promise<void> {
   const { host } = runner;
-  for (const raw of [...objectsOf(runner, ENDPOINTS), ...otherObjects()]) runner.put(raw);
+  for (const raw of [...objectsOf(runner, addresses(ENDPOINTS)), ...otherObjects()]) runner.put(raw);
   await runner.sync();
-  const [own, known] = [host.own(), written()];
-  for (const raw of objectsOf(runner, ENDPOINTS + 1)) runner.put(raw);
-  await runner.sync();
-  const count = written() - known;
-  const different = differenceOf(own, host.own());
-  if (count <= TIMES_MAX * different.length + MORE_MAX) return;
-  const what = `what is written for endpoint ${ENDPOINTS + 1} of a Service`;
-  complain(what, `about as much as changes: ${different.length}`, String(count));
+  const more = addresses(ENDPOINTS + 1);
+  for (const { what, endpoints } of [
+    { what: `endpoint ${ENDPOINTS + 1} of a Service`, endpoints: more },
+    { what: "the removal of its second endpoint", endpoints: more.toSpliced(1, 1) },
+    { what: "the return of that endpoint", endpoints: more },
+  ]) {
+    const [own, known] = [host.own(), written()];
+    for (const raw of objectsOf(runner, endpoints)) runner.put(raw);
+    await runner.sync();
+    const count = written() - known;
+    const different = differenceOf(own, host.own());
+    if (count <= TIMES_MAX * different.length + MORE_MAX) continue;
+    complain(`what is written for ${what}`, `about as much as changes: ${different.length}`, String(count));
+  }
+}
+
+/** The numbers of endpoints. */
+function addresses(count: number): readonly number[] {
+  return Array.from({ length: count }, (_, index) => index);
 }
 
 function otherObjects(): readonly RawObject[] {
@@ -38,12 +49,12 @@ function otherObjects(): readonly RawObject[] {
   ]);
 }
 
-function objectsOf({ processes }: Runner, count: number): readonly RawObject[] {
+function objectsOf({ processes }: Runner, endpoints: readonly number[]): readonly RawObject[] {
   const families = FAMILIES.filter((one) => processes.some(({ family }) => family === one));
-  return [service("many", { number: 9, ways: ["nodePort"] }), ...families.map((family) => sliceOf(family, count))];
+  return [service("many", { number: 9, ways: ["nodePort"] }), ...families.map((family) => sliceOf(family, endpoints))];
 }
 
-function sliceOf(family: IPFamily, count: number): RawObject {
+function sliceOf(family: IPFamily, numbers: readonly number[]): RawObject {
   const addressOf = (index: number): string => (family === "IPv4" ? `10.1.9.${101 + index}` : `fd00:1:9::${(257 + index).toString(16)}`);
   return {
     apiVersion: "discovery.k8s.io/v1",
@@ -51,6 +62,6 @@ function sliceOf(family: IPFamily, count: number): RawObject {
     metadata: { namespace: "kit", name: `many-${family.toLowerCase()}`, labels: { "kubernetes.io/service-name": "many" } },
     addressType: family,
     ports: (["TCP", "UDP", "SCTP"] as const).map((protocol) => ({ name: protocol.toLowerCase(), protocol, port: SERVER_PORT })),
-    endpoints: Array.from({ length: count }, (_, index) => ({ addresses: [addressOf(index)], nodeName: "node2" })),
+    endpoints: numbers.map((index) => ({ addresses: [addressOf(index)], nodeName: "node2" })),
   };
 }

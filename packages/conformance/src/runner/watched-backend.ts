@@ -49,6 +49,12 @@ export function watchBackend(inner: Backend<unknown, KernelObject, unknown>, not
   return {
     skeleton: (context: Context<unknown>) => twice("skeleton", () => inner.skeleton(context)),
     render: (row: ServicePort, context: Context<unknown>) => twice(`render of ${row.key}`, () => inner.render(row, context)),
+    ...(inner.keepPlaces === undefined
+      ? {}
+      : {
+          keepPlaces: (wanted: KernelObject, held: KernelObject): KernelObject =>
+            twice("keepPlaces", () => inner.keepPlaces?.(wanted, held) ?? wanted),
+        }),
     isShared: (object) => inner.isShared?.(object) === true,
     plan(delta: Delta<KernelObject>): Plan<unknown> {
       notes.deltas.push(delta);

@@ -246,6 +246,13 @@ export interface Backend<H, K extends KernelObject, S> {
    * (of `context.host.addresses` it is `addresses`), or `hasManyEndpoints` where it was read; the skeleton is then made again in any case. So read facts from the context, and nowhere else.
    */
   render(row: ServicePort, context: Context<H>): readonly K[];
+  /**
+   * Lay out what `render` made so that as much of it as can be stays where `held` of the same identity has it: packets pick any place of a list, so a pool
+   * that loses an endpoint fills the gap with its last one, and is not written anew behind it. Pure; absent: objects are wanted as they are rendered.
+   *
+   * Edges: packets are treated alike by what comes back and by `wanted`. Of a `held` that differs from `wanted` in its layout only, it is equal to `held`.
+   */
+  keepPlaces?(wanted: K, held: K): K;
   /** Whether rows that the ledger doesn't know may need this object, too, e.g. a chain that rows of one shape share. Pure; absent: never. */
   isShared?(object: K): boolean;
   /** Put the difference in an order the kernel accepts. Pure. */

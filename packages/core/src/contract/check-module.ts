@@ -99,6 +99,7 @@ const BACKEND: Readonly<Record<string, Rule>> = {
   observe: FUNCTION,
   apply: FUNCTION,
   isShared: optional(FUNCTION),
+  keepPlaces: optional(FUNCTION),
   lookup: optional(FUNCTION),
   describe: optional(FUNCTION),
   isWayIn: optional(FUNCTION),

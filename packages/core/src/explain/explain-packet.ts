@@ -160,7 +160,11 @@ async function lookAtKernel<H, K extends KernelObject, S>(
   const held = looked ?? (await observed(family, signal));
   const asked = new Set([...wanted, ...unwanted].map(objectId));
   const alongside = [...(looked ?? [])].flatMap(([id, object]) => (asked.has(id) ? [] : [object]));
-  const found = firstDifference({ wanted, unwanted, held, alongside }, family.describe?.bind(family));
+  const laidOut = wanted.map((object) => {
+    const there = held.get(objectId(object));
+    return there === undefined ? object : (family.keepPlaces?.(object, there) ?? object);
+  });
+  const found = firstDifference({ wanted: laidOut, unwanted, held, alongside }, family.describe?.bind(family));
   const isUnknown = question.unknownFlags !== undefined;
   const difference = found?.id === "other_flags" && question.isOfProxy === true ? ofAnotherProxy(found) : found;
   const count = wanted.length + unwanted.length;

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Delta, KernelObject, Observed, Outcome } from "../contract/backend.ts";
 import { objectId } from "../contract/backend.ts";
 import { isEqual } from "../model/equal.ts";
+import { keepPlaces } from "../model/places.ts";
 import { ProxyError } from "../model/errors.ts";
 import { Ledger } from "./ledger.ts";
 
@@ -49,6 +50,48 @@ describe("what is wanted against what is applied", () => {
     const ledger = active({ a: [thing("x"), { kind: "u", key: "x", value: 1 }] });
     ledger.setRow("a", [thing("x")]);
     expect(ledger.delta(0).remove).toEqual([{ kind: "u", key: "x", value: 1 }]);
+  });
+});
+
+describe("what is laid out as the host has it", () => {
+  const list = (...value: readonly string[]): KernelObject => ({ kind: "list", key: "x", value });
+  const layOut = (wanted: KernelObject, held: KernelObject): KernelObject => ({
+    ...wanted,
+    value: keepPlaces(wanted.value as readonly string[], held.value as readonly string[]),
+  });
+  const open = (): Ledger<KernelObject> => new Ledger(layOut);
+  const values = (ledger: Ledger<KernelObject>): readonly unknown[] => ledger.delta(0).put.map(({ after }) => after.value);
+
+  it("what is left of a list stays at its places, also when nothing of it was applied in between", () => {
+    const ledger = open();
+    ledger.setRow("a", [list("1", "2", "3", "4")]);
+    commit(ledger);
+    ledger.setRow("a", [list("2", "3", "4")]);
+    expect(values(ledger)).toEqual([["4", "2", "3"]]);
+    ledger.setRow("a", [list("0", "2", "3", "4")]);
+    expect(values(ledger)).toEqual([["0", "2", "3", "4"]]);
+    commit(ledger);
+    ledger.setAll([], new Map([["a", [list("0", "1", "2", "3", "4")]]]));
+    expect(values(ledger)).toEqual([["0", "2", "3", "4", "1"]]);
+  });
+
+  it("a new process takes the places that it finds, and puts back just what is missing", () => {
+    const ledger = open();
+    ledger.setRow("a", [list("1", "2", "3", "4")]);
+    ledger.adopt(observed(list("3", "1", "4", "2")));
+    expect(short(ledger.delta(0))).toEqual({ put: [], remove: [] });
+    expect(ledger.nextApplied(1)).toEqual([list("3", "1", "4", "2")]);
+    ledger.trust(new Map([["list x", () => list("3", "", "4", "2")]]));
+    expect(values(ledger)).toEqual([["3", "1", "4", "2"]]);
+  });
+
+  it("two owners agree about a list, whatever it was when each began to want it", () => {
+    const ledger = open();
+    ledger.setRow("a", [list("1", "2", "3")]);
+    ledger.adopt(observed(list("3", "1", "2")));
+    ledger.setRow("b", [list("1", "2", "3")]);
+    ledger.setRow("a", []);
+    expect([[...ledger.defects], short(ledger.delta(0))]).toEqual([[], { put: [], remove: [] }]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { objectId } from "../contract/backend.ts";
-import type { Delta, KernelObject, LeftObjects, Observed, Outcome, Put, SeenPart, WhatIsLeft } from "../contract/backend.ts";
+import type { Backend, Delta, KernelObject, LeftObjects, Observed, Outcome, Put, SeenPart, WhatIsLeft } from "../contract/backend.ts";
 import { isEqual } from "../model/equal.ts";
 import type { ProxyError } from "../model/errors.ts";
 import { Attempts } from "./attempts.ts";
@@ -50,10 +50,16 @@ export class Ledger<K extends KernelObject> {
   /** Those that were deferred are dirty. */
   readonly #attempts = new Attempts<K>();
   readonly #lingering = new LingeringObjects<K>();
+  readonly #keepPlaces: Backend<unknown, K, unknown>["keepPlaces"];
   #skeleton: readonly K[] = [];
   #appliedCount = 0;
   /** How far {@link Ledger.nextApplied} has come. */
   #round: MapIterator<[string, Entry<K>]> | undefined;
+
+  /** @param keepPlaces of the backend: what rows own is laid out as the host has it, as far as that goes. */
+  constructor(keepPlaces?: Backend<unknown, K, unknown>["keepPlaces"]) {
+    this.#keepPlaces = keepPlaces;
+  }
 
   /** Objects the host holds, as far as is known. */
   get appliedCount(): number {
@@ -340,6 +346,7 @@ export class Ledger<K extends KernelObject> {
   }
 
   #touch(id: string, entry: Entry<K>): void {
+    if (entry.wanted !== undefined) entry.wanted = this.#laidOut(entry.wanted, entry.applied);
     if (this.#isApplied(id, entry)) this.#markApplied(id, entry);
     else this.#dirty.add(id);
   }
@@ -350,10 +357,21 @@ export class Ledger<K extends KernelObject> {
     this.#attempts.forget(id);
   }
 
-  #own(row: string, objects: readonly K[]): void {
+  #own(row: string, rendered: readonly K[]): void {
+    const objects = this.#keepPlaces === undefined ? rendered : rendered.map((object) => this.#laidOutHere(object));
     if (objects.length === 0) this.#owned.delete(row);
     else this.#owned.set(row, objects);
     this.#acquire(row, objects);
+  }
+
+  /** As another owner has it, or else as the host has. */
+  #laidOutHere(object: K): K {
+    const { wanted, applied } = this.#entries.get(objectId(object)) ?? {};
+    return this.#laidOut(object, wanted ?? applied);
+  }
+
+  #laidOut(object: K, held: K | undefined): K {
+    return held === undefined || held === object ? object : (this.#keepPlaces?.(object, held) ?? object);
   }
 
   #release(owner: string, objects: readonly K[]): void {

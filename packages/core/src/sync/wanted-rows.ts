@@ -13,6 +13,9 @@ import type { ChangeSet, NodeContext, ServicePort } from "../model/rows.ts";
 import type { Issue } from "../model/api-objects.ts";
 import type { FlowFilter } from "../contract/world.ts";
 
+/** What rows are rendered by. */
+type RowBackend<H, K extends KernelObject> = Pick<Backend<H, K, unknown>, "render" | "skeleton" | "isShared" | "keepPlaces">;
+
 /** What a row was when the host last agreed with us. */
 interface Baseline<K> {
   readonly row: ServicePort | undefined;
@@ -28,8 +31,8 @@ interface Baseline<K> {
  * Edges: a row that was in force before this process began is kept back as the host has it.
  */
 export class WantedRows<H, K extends KernelObject> {
-  readonly ledger: Ledger<K> = new Ledger<K>();
-  readonly #backend: Pick<Backend<H, K, unknown>, "render" | "skeleton" | "isShared">;
+  readonly ledger: Ledger<K>;
+  readonly #backend: RowBackend<H, K>;
   readonly #capabilities: Capabilities | undefined;
   readonly #report: (issue: Issue) => void;
   readonly #rows = new Map<string, ServicePort>();
@@ -47,10 +50,11 @@ export class WantedRows<H, K extends KernelObject> {
   #rowContext: Context<H> | undefined;
 
   constructor(
-    backend: Pick<Backend<H, K, unknown>, "render" | "skeleton" | "isShared">,
+    backend: RowBackend<H, K>,
     host: H,
     options: { readonly capabilities?: Capabilities | undefined; readonly report?: (issue: Issue) => void },
   ) {
+    this.ledger = new Ledger<K>(backend.keepPlaces?.bind(backend));
     this.#backend = backend;
     this.#host = host;
     this.#capabilities = options.capabilities;

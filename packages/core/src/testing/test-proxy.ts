@@ -23,7 +23,7 @@ export interface OpenParts<H, W> extends Pick<TestProxyParts<H, W>, "stateOf"> {
 
 /** A backend with its ledger, in one family: what a proxy process is to the host. A test says when it syncs. */
 export class TestProxy<H, K extends KernelObject, S, W> {
-  readonly ledger: Ledger<K> = new Ledger<K>();
+  readonly ledger: Ledger<K>;
   readonly backend: Backend<H, K, S>;
   readonly #parts: TestProxyParts<H, W>;
   readonly #signal = new AbortController().signal;
@@ -32,6 +32,7 @@ export class TestProxy<H, K extends KernelObject, S, W> {
 
   constructor(backend: Backend<H, K, S>, parts: TestProxyParts<H, W>) {
     this.backend = backend;
+    this.ledger = new Ledger<K>(backend.keepPlaces?.bind(backend));
     this.#parts = parts;
   }
 
