@@ -185,6 +185,11 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     return isNamed(object);
   }
 
+  /** Devices come and go with pods, and addresses with other programs: what one of them lacks concerns few packets. */
+  isOptional({ kind }: EbpfObject): boolean {
+    return kind === "device" || kind === "node-address";
+  }
+
   plan(delta: Delta<EbpfObject>): Plan<Step> {
     return planDelta(delta);
   }

@@ -108,6 +108,7 @@ function backendOf(family: IPFamily, { options, world, own, lookup }: Shared): B
       return tool.variant === "nft";
     },
     skeleton: (context) => renderSkeleton(context, options),
+    isOptional: ({ kind }) => kind === "sysctl",
     render: (row, context) => renderRow(row, context, options),
     plan: planDelta,
     explain: explainPlan,

@@ -84,6 +84,7 @@ function backendOf(family: IPFamily, { world, options, mutex, lookup }: Shared):
   const leaver = new Leaver(parts, tool);
   return {
     skeleton: (context) => renderSkeleton(context, parts),
+    isOptional: ({ kind }) => kind === "sysctl" || kind === "timeout",
     render: (row, context) => renderRow(row, context, options),
     isShared: ({ kind, key }) => kind === "address" || (kind === "entry" && SHARED_ENTRY.test(key)),
     plan: planDelta,

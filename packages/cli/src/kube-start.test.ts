@@ -165,6 +165,41 @@ it.each(["run", "serve"])(
   60_000,
 );
 
+it.each(["run", "serve"])(
+  "R-07 R-55 R-64 R-70 what is left out of a Service and its slices is an event each at the Service, which kubectl describe finds: %s",
+  async (reader) => {
+    api.apply({ kind: "ServiceCIDR", metadata: { name: "kubernetes" }, spec: { cidrs: ["10.96.0.0/16"] } });
+    const externalIPs = ["192.0.2.300", "198.51.100.9", "10.96.9.9"];
+    const spec = { clusterIP: "10.96.0.30", ports: [{ port: 80 }], externalIPs, loadBalancerSourceRanges: ["192.0.2.0/33"] };
+    api.apply({ kind: "Service", metadata: { namespace: "shop", name: "web" }, spec });
+    const labels = { "kubernetes.io/service-name": "web" };
+    const slice = { addressType: "IPv4", ports: [{ port: 80 }], endpoints: [{ addresses: ["fd00::1"] }] };
+    api.apply({ kind: "EndpointSlice", metadata: { namespace: "shop", name: "web-1", labels }, ...slice });
+    const serve = ["serve", "--listen", `unix://${env.directory}/node.sock`];
+    const limits = ["--allowed-external-ip-cidrs", "10.96.0.0/16"];
+    const done = env.run(...(reader === "serve" ? serve : RUN), "--kubeconfig", kubeconfig, ...limits);
+    // Nobody asks that server for rows, and so it has no claims to settle.
+    const claim = reader === "serve" ? [] : [/^Service port shop\/web:\/TCP: .*10\.96\.9\.9:80\/TCP is in the service range/];
+    const expected = [
+      /^EndpointSlice shop\/web-1: endpoint without a usable IPv4 address skipped: "fd00::1"; use IPv4/,
+      ...claim,
+      /^bad externalIP, it is left out: "192\.0\.2\.300"; use an IPv4 or IPv6 address$/,
+      /^bad loadBalancerSourceRange.*"192\.0\.2\.0\/33"/,
+      /^external IP outside the ranges allowed, it is left out: "198\.51\.100\.9"; use an address in/,
+    ];
+    const events = () => api.objects("Event").filter(({ reason }) => reason === "ServiceProblem");
+    await expect.poll(() => events().length, { timeout: 20_000 }).toBe(expected.length);
+    const notes = events().map(({ note }) => String(note));
+    expect(notes.toSorted()).toEqual(expected.map((pattern) => expect.stringMatching(pattern) as string));
+    const uid = api.objects("Service").find(({ metadata }) => metadata.name === "web")?.metadata.uid;
+    const regarding = { kind: "Service", namespace: "shop", name: "web", uid };
+    for (const event of events()) expect(event).toMatchObject({ metadata: { namespace: "shop" }, regarding });
+    env.stop.abort();
+    expect((await done).code).toBe(0);
+  },
+  60_000,
+);
+
 /** Who reads Services, how it is set to be strict, and whether it is. */
 const STRICTNESS = [
   ["run", "nothing", false],

@@ -2,9 +2,11 @@ import {
   processMetrics,
   registerHeard,
   registerIssues,
+  registerNotInForce,
   registerRestClient,
   registerSource,
   type MetricSet,
+  type NotInForce,
   type Reply,
   type RestClientMetrics,
 } from "@turnout/client/daemon";
@@ -16,6 +18,7 @@ import type { NodeStateCondition } from "./node-state-health.ts";
 export interface NodeStateReadings {
   readonly stats: () => ServerStats;
   readonly condition: () => NodeStateCondition;
+  readonly notInForce: () => NotInForce;
   /** Undefined for a relay, which holds no objects. */
   readonly store: Store | undefined;
 }
@@ -48,7 +51,7 @@ export class NodeStateMetrics {
   }
 
   /** Say where everything else is read from; once. */
-  watch({ stats, condition, store }: NodeStateReadings): void {
+  watch({ stats, condition, notInForce, store }: NodeStateReadings): void {
     const one = (type: "gauge" | "counter", name: string, help: string, read: (now: ServerStats) => number): void =>
       this.#set.computed(type, `turnout_api_${name}`, help, [], () => [[{}, read(stats())]]);
     one("gauge", "watchers", "Watch streams that have said what they want", ({ streams }) => streams);
@@ -68,6 +71,7 @@ export class NodeStateMetrics {
       [{}, condition().isComplete ? 1 : 0],
     ]);
     registerSource(this.#set, () => condition().sources);
+    registerNotInForce(this.#set, notInForce);
     if (store === undefined) return;
     this.#set.computed("gauge", "turnout_store_objects", "API objects held", ["kind"], () =>
       OBJECT_KINDS.map((kind) => [{ kind }, store.sizes[kind]] as const),

@@ -34,7 +34,7 @@ export type { ClockReading, ExecOptions, ExecResult, FinishOptions, StartedComma
 export { canonicalIP, cidrContains, familyOf, parseCIDR, parseIP } from "./model/addresses.ts";
 export type { CIDR, IP } from "./model/addresses.ts";
 export { HIDING_LABELS, OBJECT_KINDS } from "./model/api-objects.ts";
-export type { EndpointSlice, Issue, Node, ObjectKind, ServiceEventReason, SliceEndpoint } from "./model/api-objects.ts";
+export type { EndpointSlice, Issue, Node, ObjectKind, ServiceEventReason, ServiceIdentity, SliceEndpoint } from "./model/api-objects.ts";
 export { applyChangeSet } from "./model/change-set.ts";
 export { isEqual, withEqual } from "./model/equal.ts";
 export { parseJSON } from "./model/json.ts";
@@ -45,7 +45,7 @@ export { serviceHealth } from "./model/health.ts";
 export { LOOPBACK_ADDRESS, namesLoopback, NODE_PORT_KEYWORDS } from "./model/node-port-addresses.ts";
 export { haveManyEndpoints } from "./model/many-endpoints.ts";
 export type { ServiceHealth } from "./model/health.ts";
-export { isDNSName, listedNames, printableName, rowKey } from "./model/names.ts";
+export { isDNSName, listedNames, printableName, rowKey, serviceKeyOf } from "./model/names.ts";
 export type {
   ChangeSet,
   DestinationKind,

@@ -86,7 +86,7 @@ function openState(
     awaitsNode: true,
     countIssue: (object) => metrics.objectIssue(object),
     onObject: (kind) => metrics.objectChanged(kind),
-    onHealth: (part, problem) => metrics.sourceHealth(part, problem),
+    onHealth: (part, problem) => metrics.sources.note(part, problem),
     onHeard: metrics.heard,
     requestMetrics: metrics.restClient,
     reportsEvents: !isOnce && !isDry,

@@ -9,7 +9,10 @@ import {
   collect,
   configFor,
   logFor,
+  reportedObjects,
+  SourceProblems,
   type CommonOptions,
+  type NotInForce,
 } from "@turnout/client/daemon";
 import { isDNSName, ProxyError, Store, type Issue, type Log, type ObjectKind, type World } from "@turnout/core";
 import { EventQueue, parseSourceSpec, type SourceSpec } from "@turnout/server";
@@ -170,7 +173,8 @@ async function serve(command: Command, options: ServeOptions, env: Environment):
     const condition = (): NodeStateCondition => ({ ...stateSource.condition(), listenProblem: server.stats.listenProblem });
     const stats = (): ServerStats => server.stats;
     const { store, provider } = stateSource;
-    metrics.watch({ stats, condition, store });
+    const count = (): NotInForce => ({ services: 0, objects: reportedObjects([provider.issues?.() ?? []]), sources: stateSource.lost() });
+    metrics.watch({ stats, condition, notInForce: count, store });
     const parts = { version: env.version, source: options.source, startedMs: clock.nowMs(), clock, store, provider, stats, condition };
     const status = (): NodeStateStatus => nodeStateStatus(parts);
     try {
@@ -208,6 +212,8 @@ interface StateSource {
   /** Undefined for a relay. */
   readonly store: Store | undefined;
   readonly condition: () => Omit<NodeStateCondition, "listenProblem">;
+  /** How many parts of the source could not be followed for longer than a sync period. */
+  readonly lost: () => number;
   readonly run: (server: NodeStateServer, signal: AbortSignal) => Promise<void>;
 }
 
@@ -235,6 +241,7 @@ async function makeStateSource({ command, options, env, spec, world, log, metric
       provider: createRelayOrigin({ target: spec.target, tls, version: `turnout ${env.version}`, clock, log }),
       store: undefined,
       condition: () => ({ isComplete: true, sources: new Map() }),
+      lost: () => 0,
       async run(server, signal) {
         // A relay has nothing to wait for: each question is asked on when it comes.
         server.setServing(true);
@@ -243,23 +250,25 @@ async function makeStateSource({ command, options, env, spec, world, log, metric
     };
   }
   // Of its own start and servers it sends none: it is no node's proxy.
-  const events = new EventQueue({ nodeName: env.hostname, hostname: env.hostname }, clock);
+  const names = { nodeName: env.hostname, hostname: env.hostname };
+  const events = new EventQueue(names, clock, (service) => store.serviceIdentity(service));
   const report = (issue: Issue): void => {
     for (const event of issueEvents(issue)) events.put(event);
     issues.report(issue);
   };
   const store = new Store({ report, keepsPodNames: options.kpng === true, allowedAddresses });
-  const sources = new Map<string, string>();
+  const sources = new SourceProblems(clock);
   return {
     provider: createStoreOrigin(store, report, { hasNodes: spec.kind === "kube" }),
     store,
-    condition: () => ({ isComplete: store.isSynced, sources }),
+    condition: () => ({ isComplete: store.isSynced, sources: sources.all }),
+    lost: () => sources.lostFor(config.syncPeriodMs),
     async run(server, signal) {
       const onSynced = (): void => {
         server.setServing(true);
         log.info("the source is complete", { source: options.source });
       };
-      const onHealth = (part: string, problem: string): void => void sources.set(part, problem);
+      const onHealth = (part: string, problem: string): void => sources.note(part, problem);
       const onObject = (kind: ObjectKind): void => metrics.objectChanged(kind);
       const { nodeName } = options;
       const hearers = { report, onObject, onSynced, onHealth, onHeard: metrics.heard, requestMetrics: metrics.restClient, events };

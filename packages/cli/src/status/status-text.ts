@@ -98,13 +98,17 @@ function healthWord({ health }: ProxyStatus): string {
   return health.isEligible ? "healthy" : "healthy, not for load balancers";
 }
 
-/** What is wrong although the proxy itself is well: what it reads. */
-function sourceWords({ families, sourceProblems }: ProxyStatus): readonly string[] {
+/** What is wrong although /healthz answers 200: what it reads, and what is not in force. */
+function sourceWords({ families, health, notInForce, sourceProblems }: ProxyStatus): readonly string[] {
   const isReported = families.some(({ appliedSinceMs }) => appliedSinceMs !== undefined);
   const hasServices = families.some(({ services }) => services > 0);
   return [
     ...(Object.keys(sourceProblems).length === 0 ? [] : ["the source is not followed, so changes of Services don't come in"]),
     ...(hasServices || !isReported ? [] : ["no Service at all is known, so none is served"]),
+    ...(health.unready === undefined ? [] : [`packets don't go by its rules (/readyz): ${health.unready}`]),
+    ...(notInForce === undefined || notInForce.services === 0
+      ? []
+      : [`the host refuses ports of ${countText(notInForce.services, "Service")}`]),
   ];
 }
 

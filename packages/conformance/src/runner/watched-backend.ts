@@ -56,6 +56,7 @@ export function watchBackend(inner: Backend<unknown, KernelObject, unknown>, not
             twice("keepPlaces", () => inner.keepPlaces?.(wanted, held) ?? wanted),
         }),
     isShared: (object) => inner.isShared?.(object) === true,
+    isOptional: (object) => inner.isOptional?.(object) === true,
     plan(delta: Delta<KernelObject>): Plan<unknown> {
       notes.deltas.push(delta);
       planned = delta;

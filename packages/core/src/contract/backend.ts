@@ -255,6 +255,8 @@ export interface Backend<H, K extends KernelObject, S> {
   keepPlaces?(wanted: K, held: K): K;
   /** Whether rows that the ledger doesn't know may need this object, too, e.g. a chain that rows of one shape share. Pure; absent: never. */
   isShared?(object: K): boolean;
+  /** Whether packets go by the rules without this object of the skeleton, e.g. a kernel parameter. Pure; absent: they don't without any. */
+  isOptional?(object: K): boolean;
   /** Put the difference in an order the kernel accepts. Pure. */
   plan(delta: Delta<K>): Plan<S>;
   /** The plan as text for people. Pure. */

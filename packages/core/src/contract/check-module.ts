@@ -100,6 +100,7 @@ const BACKEND: Readonly<Record<string, Rule>> = {
   apply: FUNCTION,
   isShared: optional(FUNCTION),
   keepPlaces: optional(FUNCTION),
+  isOptional: optional(FUNCTION),
   lookup: optional(FUNCTION),
   describe: optional(FUNCTION),
   isWayIn: optional(FUNCTION),

@@ -64,6 +64,12 @@ export function readEndpointSlice(
   return withEqual(known, slice);
 }
 
+/** The Service that a slice's label names, `namespace/name`; undefined: none that there may be. */
+export function serviceOfSlice(raw: Raw, namespace: string): string | undefined {
+  const service = textField(objectField(objectField(raw, "metadata"), "labels"), SERVICE_NAME_LABEL);
+  return service !== undefined && isDNSName(service) ? `${namespace}/${service}` : undefined;
+}
+
 /** Multi-Cluster Services and gateways keep slices of their own, which no service proxy is meant to use. */
 function isOfAnotherSystem(labels: Raw): boolean {
   const manager = textField(labels, MANAGED_BY_LABEL) ?? "";

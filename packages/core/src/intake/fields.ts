@@ -83,11 +83,14 @@ interface LikeFindings {
 /** Collects what is wrong with one object, merging like findings into one line each. */
 export class Findings {
   readonly object: string;
+  readonly #service: string | undefined;
   /** Made when something is wrong, which is rare. */
   #byKind: Map<string, LikeFindings> | undefined;
 
-  constructor(object: string) {
+  /** @param service what the object concerns, `namespace/name`, where it is no Service itself */
+  constructor(object: string, service?: string) {
     this.object = object;
+    this.#service = service;
   }
 
   /** Note that something was skipped: `kind` says what, `value` which one, `hint` what its owner can do; with `event`, the Service gets an Event. */
@@ -105,7 +108,8 @@ export class Findings {
     return [...this.#byKind].map(([kind, { values, count, hint, event }]) => {
       const more = count > values.length ? ` and ${count - values.length} more` : "";
       const what = `${kind}: ${values.join(", ")}${more}`;
-      if (event === undefined) return { object: this.object, what, hint };
+      if (event === undefined)
+        return { object: this.object, what, hint, ...(this.#service === undefined ? {} : { service: this.#service }) };
       const [, service = ""] = this.object.split(" ");
       return { object: this.object, what, hint, events: [{ reason: event, service, note: `${what}; ${hint}` }] };
     });

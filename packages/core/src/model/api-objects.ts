@@ -115,6 +115,13 @@ export interface ServiceCIDR {
   readonly cidrs: readonly string[];
 }
 
+/** Tells a Service from others that had its name, and its versions from one another. */
+export interface ServiceIdentity {
+  readonly uid: string;
+  /** metadata.generation; API servers that give Services none: metadata.resourceVersion. */
+  readonly version: string;
+}
+
 /** Something wrong with an API object: what was skipped, and why. Reported once per object version. */
 export interface Issue {
   /** e.g. `Service shop/cart`. */
@@ -123,6 +130,8 @@ export interface Issue {
   readonly what: string;
   /** What its owner can do. */
   readonly hint: string;
+  /** The Service that it concerns, `namespace/name`, where `object` names none. */
+  readonly service?: string;
   /** What users are shown at Services, where the API server takes Events; absent: nothing. */
   readonly events?: readonly ServiceEvent[];
 }

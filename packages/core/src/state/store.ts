@@ -1,11 +1,11 @@
-import type { EndpointSlice, Issue, Node, ObjectKind, Service, ServiceCIDR } from "../model/api-objects.ts";
+import type { EndpointSlice, Issue, Node, ObjectKind, Service, ServiceCIDR, ServiceIdentity } from "../model/api-objects.ts";
 import { OBJECT_KINDS } from "../model/api-objects.ts";
 import { isEqual, withEqual } from "../model/equal.ts";
 import { namespacedName } from "../model/names.ts";
 import type { AllowedAddresses } from "../intake/allowed-addresses.ts";
-import { readEndpointSlice } from "../intake/endpoint-slice.ts";
+import { readEndpointSlice, serviceOfSlice } from "../intake/endpoint-slice.ts";
 import type { SliceReading } from "../intake/endpoint-slice.ts";
-import { Findings, isObject, objectName, shown } from "../intake/fields.ts";
+import { Findings, isObject, objectField, objectName, shown, textField } from "../intake/fields.ts";
 import type { ObjectName, Raw } from "../intake/fields.ts";
 import { readNode, readServiceCIDR } from "../intake/node.ts";
 import { isBeyondBounds, keptOf } from "../intake/object-bounds.ts";
@@ -54,6 +54,7 @@ export class Store {
   readonly #reading: SliceReading;
   #allowed: AllowedAddresses | undefined;
   readonly #services = new Map<string, Service>();
+  readonly #identities = new Map<string, ServiceIdentity>();
   readonly #slices = new Map<string, Map<string, EndpointSlice>>();
   /** Of each slice, where it is. */
   readonly #places = new Map<string, SlicePlace>();
@@ -117,6 +118,7 @@ export class Store {
   remove(kind: ObjectKind, namespace: string, name: string): void {
     const key = namespacedName(namespace, name);
     this.#said.delete(`${kind} ${key}`);
+    if (kind === "Service") this.#identities.delete(key);
     if (kind === "EndpointSlice") this.#setSlice(key, undefined);
     else if (kind === "Service") this.#setService(key, undefined);
     else if (kind === "Node") this.#setNode(key, undefined);
@@ -147,6 +149,11 @@ export class Store {
   /** The Service under `namespace/name`. */
   service(key: string): Service | undefined {
     return this.#services.get(key);
+  }
+
+  /** Which Service is under `namespace/name`, also where nothing else of it can be read. */
+  serviceIdentity(key: string): ServiceIdentity | undefined {
+    return this.#identities.get(key);
   }
 
   /** The slices of the Service under `namespace/name`, by slice name. */
@@ -182,7 +189,8 @@ export class Store {
 
   #accept(kind: ObjectKind, raw: Raw, name: ObjectName): void {
     const key = namespacedName(name.namespace, name.name);
-    const findings = new Findings(`${kind} ${key}`);
+    const findings = new Findings(`${kind} ${key}`, kind === "EndpointSlice" ? serviceOfSlice(raw, name.namespace) : undefined);
+    if (kind === "Service") this.#identities.set(key, identityOf(raw));
     if (kind === "Service") this.#setService(key, this.#readService(raw, key, name, findings));
     else if (kind === "EndpointSlice") this.#setSlice(key, readEndpointSlice(raw, name, findings, this.#reading, this.#slice(key)));
     else if (kind === "Node") this.#setNode(key, readNode(raw, name.name, findings));
@@ -281,4 +289,11 @@ export class Store {
     this.#interned.set(text, text);
     return text;
   };
+}
+
+function identityOf(raw: Raw): ServiceIdentity {
+  const metadata = objectField(raw, "metadata");
+  const { generation } = metadata;
+  const version = typeof generation === "number" ? String(generation) : textField(metadata, "resourceVersion");
+  return { uid: textField(metadata, "uid") ?? "", version: version ?? "" };
 }

@@ -66,6 +66,11 @@ export class Ledger<K extends KernelObject> {
     return this.#appliedCount;
   }
 
+  /** The host holds more than the skeleton, as far as is known. */
+  get hasRows(): boolean {
+    return this.#appliedCount > this.#skeleton.length;
+  }
+
   /** Objects that the host could not be brought to hold, or to let go of, and what it said. They rest. */
   get failed(): ReadonlyMap<string, ProxyError> {
     return this.#attempts.failed;
@@ -106,6 +111,12 @@ export class Ledger<K extends KernelObject> {
   /** Rows that own an object which the host doesn't hold as it should. */
   owing(): ReadonlySet<string> {
     return this.ownersOf(this.#dirty);
+  }
+
+  /** The first object of the skeleton that the host holds in no form, by identity; undefined: it lacks at most what is optional. */
+  missing(isOptional: (object: K) => boolean): string | undefined {
+    const missing = this.#skeleton.find((object) => this.#entries.get(objectId(object))?.applied === undefined && !isOptional(object));
+    return missing && objectId(missing);
   }
 
   /** Whether nobody wants something else under an object's identity. */

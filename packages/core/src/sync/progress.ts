@@ -37,10 +37,11 @@ export class Progress {
     this.#pendingSinceMs ??= startMs;
   }
 
-  /** A sync was out of time, and did something: what it left waits from now on. Which triggers that concerns isn't known. */
-  paused(atMs: number): void {
+  /** A sync was out of time, and did something: what it left waits from now on. Which triggers that concerns isn't known, so there are none. */
+  paused(atMs: number): readonly number[] {
     this.#lastError = undefined;
     this.#pendingSinceMs = atMs;
+    return [];
   }
 
   /** Everything is in force; returns the triggers of what is now. */

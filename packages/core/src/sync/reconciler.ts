@@ -42,7 +42,7 @@ function isAboutHost(error: unknown): boolean {
  *
  * Shape: an object that fails by itself rests. Where a whole plan fails, the host is observed and the whole difference tried; when that fails
  * too, the rows that changed are left as the host has them and tried in halves. What is refused is retried with doubling waits.
- * Edges: when the host refuses all of several rows the sync has failed; nothing that was in force is taken away meanwhile.
+ * Edges: when the host refuses all rows of several namespaces the sync has failed; nothing that was in force is taken away meanwhile.
  */
 export class Reconciler<H, K extends KernelObject, S> {
   readonly #options: ReconcilerOptions<H, K, S>;
@@ -150,8 +150,9 @@ export class Reconciler<H, K extends KernelObject, S> {
     });
     const [blame] = refused.values();
     const isAnyApplied = counts.some(({ put, removed }) => put + removed > 0);
-    if (blame !== undefined && keys.length > 1 && refused.size === keys.length && !isAnyApplied) {
-      // Not one of several: it is the host that fails, not a row.
+    const namespaces = new Set(keys.map((key) => key.slice(0, key.indexOf("/"))));
+    if (blame !== undefined && namespaces.size > 1 && refused.size === keys.length && !isAnyApplied) {
+      // Not one row of several namespaces: it is the host that fails. Rows of one namespace alone may all be refused for what its tenant wrote.
       this.#retryAtMs = 0;
       throw blame;
     }
@@ -196,9 +197,6 @@ export class Reconciler<H, K extends KernelObject, S> {
   #notify(known: ReadonlySet<string>): void {
     const { family, log, observer, wanted } = this.#options;
     const { failed } = wanted.ledger;
-    const isRefused = this.#isRefused();
-    if (isRefused || this.#wasRefused) observer.quarantined({ family, ...this.refused });
-    this.#wasRefused = isRefused;
     for (const [key, { object, rows }] of this.#refusals) {
       const isStill = object === undefined ? rows.some((row) => wanted.quarantined.has(row)) : failed.has(object);
       if (!isStill) this.#refusals.delete(key);
@@ -210,6 +208,9 @@ export class Reconciler<H, K extends KernelObject, S> {
       const whose = rows.length > 0 ? { rows: rows.join(", ") } : {};
       log.error("an object is not in force on the host, everything else is", { family, object, ...whose, error: error.message });
     }
+    const isRefused = this.#isRefused();
+    if (isRefused || this.#wasRefused) observer.quarantined({ family, ...this.refused });
+    this.#wasRefused = isRefused;
   }
 }
 

@@ -3,7 +3,7 @@ import type { KernelObject } from "../contract/backend.ts";
 import { abilitiesOf, ALL_CAPABILITIES } from "../contract/capabilities.ts";
 import { ProxyError } from "../model/errors.ts";
 import { rawSlice } from "../testing/objects.ts";
-import { createSyncBench, service, services } from "../test-support/sync-bench.ts";
+import { createSyncBench, service, serviceElsewhere, services } from "../test-support/sync-bench.ts";
 import { ToyHost } from "../test-support/toy-backend.ts";
 import type { ToyFaults } from "../test-support/toy-backend.ts";
 
@@ -38,7 +38,7 @@ describe("R-58 a failed apply", () => {
     const startMs = bench.clock.nowMs();
     bench.host.faults = { apply: () => "before" };
     bench.upsert(service(2));
-    bench.upsert(service(3));
+    bench.upsert(serviceElsewhere(3));
     await bench.clock.advance(12_000);
     expect(bench.observer.failures.map(({ atMs }) => atMs - startMs)).toEqual([0, 250, 750, 1750, 3750, 6750, 9750]);
     expect([bench.loop.pendingSinceMs, bench.loop.lastSuccessMs, bench.loop.lastError?.code]).toEqual([startMs, startMs, "tool_failed"]);
@@ -48,7 +48,7 @@ describe("R-58 a failed apply", () => {
     expect([bench.loop.pendingSinceMs, bench.loop.lastError]).toEqual([undefined, undefined]);
     bench.host.faults = { apply: () => "before" };
     bench.upsert(service(4));
-    bench.upsert(service(5));
+    bench.upsert(serviceElsewhere(5));
     const againMs = bench.clock.nowMs();
     await bench.clock.advance(250);
     expect(bench.observer.failures.slice(-2).map(({ atMs }) => atMs - againMs)).toEqual([0, 250]);
@@ -107,15 +107,25 @@ describe("R-58 a failed apply", () => {
     expect(bench.addresses()).toEqual(["10.96.0.1", "10.96.0.2"]);
   });
 
-  it("of rows that come one by one counts as failed as soon as two of them wait", async () => {
+  it("of rows that come one by one counts as failed as soon as two namespaces' wait", async () => {
     const bench = await createSyncBench(services(1));
     bench.host.faults = { apply: () => "before" };
     bench.upsert(service(2));
     await bench.clock.advance(100);
-    bench.upsert(service(3));
+    bench.upsert(serviceElsewhere(3));
     await bench.clock.advance(60_000);
     expect(bench.observer.failures.length).toBeGreaterThan(3);
     expect(bench.loop.pendingSinceMs).toBeDefined();
+  });
+
+  it("of all rows of one namespace is no failure of the host, and nobody else's health", async () => {
+    const bench = await createSyncBench(services(1));
+    bench.host.faults = refusing("10.96.0.2", "10.96.0.3");
+    bench.upsert(service(2));
+    bench.upsert(service(3));
+    await bench.clock.advance(120_000);
+    expect([bench.observer.failures, bench.loop.pendingSinceMs]).toEqual([[], undefined]);
+    expect(bench.observer.quarantines.at(-1)).toEqual(["shop/s2:http/TCP", "shop/s3:http/TCP"]);
   });
 
   it("after drift shows in health although nothing changed", async () => {

@@ -3,20 +3,17 @@ import type { Capabilities } from "../contract/capabilities.ts";
 import { changingDestinations } from "./flows/conntrack.ts";
 import { FeedReader } from "./feed-reader.ts";
 import { isEqual } from "../model/equal.ts";
-import { ProxyError } from "../model/errors.ts";
-import type { ErrorCode } from "../model/errors.ts";
+import { ProxyError, type ErrorCode } from "../model/errors.ts";
 import { FlowForgetter } from "./flows/flow-forgetter.ts";
-import { HostLink } from "./host-link.ts";
-import type { AppliedCount } from "./host-link.ts";
+import { HostLink, type AppliedCount } from "./host-link.ts";
 import type { ChangeSet, Feed, NodeContext, ServicePort } from "../model/rows.ts";
 import type { IPFamily, Issue } from "../model/api-objects.ts";
 import type { SyncObserver } from "./observer.ts";
 import { Progress } from "./progress.ts";
-import { Reconciler } from "./reconciler.ts";
-import type { Refusal } from "./reconciler.ts";
+import { Readiness } from "./readiness.ts";
+import { Reconciler, type Refusal } from "./reconciler.ts";
 import { RollingAudit } from "./rolling-audit.ts";
-import { Schedule } from "./schedule.ts";
-import type { ScheduleOptions } from "./schedule.ts";
+import { Schedule, type ScheduleOptions } from "./schedule.ts";
 import { WantedRows } from "./wanted-rows.ts";
 import type { Clock, Log } from "../contract/world.ts";
 
@@ -56,6 +53,7 @@ const LASTING: readonly ErrorCode[] = ["invalid_object", "host_unsupported", "to
  * Edges: nothing is dropped, and what the host refuses concerns nothing else, see {@link Reconciler}.
  */
 export class SyncLoop<H, K extends KernelObject, S> {
+  readonly readiness: Readiness<K>;
   readonly #options: SyncLoopOptions<H, K, S>;
   readonly #wanted: WantedRows<H, K>;
   readonly #hostLink: HostLink<H, K, S>;
@@ -74,6 +72,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const { backend, host, family, clock, log, observer, retryMs, dryRun, capabilities, report, turnMs = TURN_MS } = options;
     this.#host = host;
     this.#wanted = new WantedRows(backend, host, { capabilities, ...(report === undefined ? {} : { report }) });
+    this.readiness = new Readiness({ backend, ledger: this.#wanted.ledger, clock, retryMs, waitingRows: () => this.waitingRows });
     this.#hostLink = new HostLink({ backend, ledger: this.#wanted.ledger, family, clock, log, dryRun, turnMs });
     this.#reconciler = new Reconciler({ wanted: this.#wanted, hostLink: this.#hostLink, family, clock, log, observer, retryMs });
     this.#forgetter = new FlowForgetter(options);
@@ -229,6 +228,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const { clock, family, observer } = this.#options;
     const atMs = clock.nowMs();
     this.#progress.queued(atMs, changes.triggersMs);
+    this.readiness.heard(changes.set);
     observer.queued({ family, atMs, changes });
     this.#wanted.accept(changes);
   }
@@ -267,6 +267,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
       if (!ProxyError.is(cause)) throw cause;
       const error = cause;
       const atMs = clock.nowMs();
+      this.readiness.synced("failed");
       this.#hostLink.distrust();
       this.#progress.failed(startMs, error);
       const retryInMs = schedule.failed(atMs);
@@ -286,14 +287,13 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const { hasLooked, lookingMs, hasRepaired: repaired, drifted, driftedSome } = this.#hostLink.drainFindings();
     if (deferred > 0) this.#schedule.paused(atMs);
     else this.#schedule.succeeded(atMs, Math.min(ledger.lingeringDueMs, this.#reconciler.retryAtMs ?? Number.POSITIVE_INFINITY), lookingMs);
-    let triggersMs: readonly number[] = [];
-    if (deferred > 0) this.#progress.paused(atMs);
-    else triggersMs = this.#progress.succeeded(atMs);
+    const triggersMs = deferred > 0 ? this.#progress.paused(atMs) : this.#progress.succeeded(atMs);
     const full = isFull || hasLooked;
     const objects = ledger.appliedCount;
     const found = { drifted, driftedSome, repaired };
     observer.synced({ family, full, durationMs: atMs - startMs, triggersMs, put, removed, deferred, ...found, objects, atMs });
     const flows = this.#wanted.commit();
+    this.readiness.synced("succeeded");
     const changing = deferred > 0 ? changingDestinations(this.#wanted.uncommitted()) : [];
     if (this.#options.dryRun === undefined) this.#forgetter.forget(flows, changing);
   }

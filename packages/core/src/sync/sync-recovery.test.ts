@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { rawService, rawSlice } from "../testing/objects.ts";
 import type { RawObject } from "../testing/objects.ts";
-import { createSyncBench, service, services } from "../test-support/sync-bench.ts";
+import { createSyncBench, service, serviceElsewhere, services } from "../test-support/sync-bench.ts";
 import type { SyncBench, SyncBenchOptions } from "../test-support/sync-bench.ts";
 import { addressesOf, refuses, ToyHost } from "../test-support/toy-backend.ts";
 
@@ -70,7 +70,7 @@ describe("R-58 a process that starts on a host where services are in force", () 
   it("and refuses everything changes nothing", async () => {
     const host = await hostWith(services(3));
     const before = new Map(host.objects);
-    const bench = await restart(host, [service(1), service(4), service(5)], { faults: { apply: () => "before" } });
+    const bench = await restart(host, [service(1), service(4), serviceElsewhere(5)], { faults: { apply: () => "before" } });
     await bench.clock.advance(5_000);
     expect([new Map(host.objects), bench.loop.lastError?.code]).toEqual([before, "tool_failed"]);
     host.faults = {};

@@ -116,6 +116,11 @@ export function service(n: number, spec: RawObject = {}): RawObject {
   return rawService(`s${n}`, { clusterIP: `10.96.0.${n}`, ...spec });
 }
 
+/** The same in another namespace. */
+export function serviceElsewhere(n: number): RawObject {
+  return rawService(`s${n}`, { clusterIP: `10.96.0.${n}` }, { namespace: "elsewhere" });
+}
+
 /** The Services with the numbers from 1 to `count`. */
 export function services(count: number): readonly RawObject[] {
   return Array.from({ length: count }, (_, index) => service(index + 1));

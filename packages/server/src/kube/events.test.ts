@@ -1,4 +1,5 @@
 import type { ProxyEvent } from "@turnout/client/daemon";
+import type { ServiceIdentity } from "@turnout/core";
 import { createApiServer, type ApiServer } from "@turnout/lab";
 import { beforeEach, expect, it } from "vitest";
 import { KubeRun, service, watching } from "../test-support/kube.ts";
@@ -9,6 +10,14 @@ const STARTING: ProxyEvent = { reason: "Starting", action: "StartKubeProxy", not
 const WARNING: ProxyEvent = { ...STARTING, reason: "RulesChangedByOthers", action: "RepairRules", type: "Warning" };
 /** Longer than any name of an event may be together with the rest of it. */
 const LONG_NAME = Array.from({ length: 5 }, () => "n".repeat(48)).join(".");
+
+const IDENTITY: ServiceIdentity = { uid: "6c1b", version: "3" };
+
+/** Something about a Service that all nodes report. */
+function ofCluster(note: string, namespace = "shop", matter = note): ProxyEvent {
+  const common = { reason: "ServiceProblem", action: "ReadService", type: "Warning" } as const;
+  return { ...common, note, matter, service: { namespace, name: "cart" }, isOfCluster: true };
+}
 
 let api: ApiServer;
 let run: KubeRun;
@@ -22,7 +31,7 @@ beforeEach(async () => {
 });
 
 function queueWith(event: ProxyEvent = STARTING, by: TestClock | ManualClock = clock, nodeName = "node-1"): EventQueue {
-  const events = new EventQueue({ nodeName, hostname: "host-1" }, by);
+  const events = new EventQueue({ nodeName, hostname: "host-1" }, by, () => IDENTITY);
   events.put(event);
   return events;
 }
@@ -167,37 +176,70 @@ it("an event is sent when the API server is there, and given up after twelve tri
   expect(api.requests.slice(before).filter(({ method }) => method === "POST")).toHaveLength(12);
 });
 
-it("an event of the cluster is one object, whichever nodes send it and however often, and 20 a minute are sent", async () => {
+const posted = (): number => api.requests.filter(({ method }) => method === "POST").length;
+
+it("an event of the cluster is one object for each version of a Service, whichever nodes send it and however often", async () => {
   const still = new ManualClock();
-  const [one, other] = ["host-1", "host-2"].map((hostname) => new EventQueue({ nodeName: hostname, hostname }, still));
-  const contested = (note: string): ProxyEvent => ({
-    reason: "AddressContested",
-    action: "AssignAddress",
-    type: "Warning",
-    note,
-    matter: note,
-    service: { namespace: "shop", name: "cart" },
-    isOfCluster: true,
-  });
-  const posted = (): number => api.requests.filter(({ method }) => method === "POST").length;
+  let identity: ServiceIdentity | undefined = IDENTITY;
+  const [one, other] = ["host-1", "host-2"].map((hostname) => new EventQueue({ nodeName: hostname, hostname }, still, () => identity));
   const second = await KubeRun.create();
   const runs = [run.follow(api, {}, { events: one, clock: still }), second.follow(api, {}, { events: other, clock: still })];
-  for (const events of [one, other]) for (let turn = 0; turn < 3; turn++) events?.put(contested("x"));
+  // Each says it in its own words.
+  for (let turn = 0; turn < 3; turn++) one?.put(ofCluster("node-1 refuses it", "shop", ""));
+  other?.put(ofCluster("node-2 refuses it", "shop", ""));
   await eventually(() => (still.advance(200), posted() === 2));
-  expect(notes()).toEqual(["x"]);
+  expect(notes()).toHaveLength(1);
+  expect(api.objects("Event")[0]).toMatchObject({ regarding: { kind: "Service", name: "cart", namespace: "shop", uid: "6c1b" } });
   // What the next minute says again is written already.
   still.advance(60_000);
-  one?.put(contested("x"));
+  one?.put(ofCluster("node-1 refuses it", "shop", ""));
   await eventually(() => (still.advance(200), posted() === 3));
-  expect(notes()).toEqual(["x"]);
+  expect(notes()).toHaveLength(1);
   expect(run.log.lines.filter(({ line }) => line.includes("was not written"))).toEqual([]);
+  // A new version, a new Service of that name, and none at all.
+  for (const [count, changed] of [[2, { ...IDENTITY, version: "4" }] as const, [3, { uid: "77ff", version: "1" }] as const]) {
+    identity = changed;
+    still.advance(60_000);
+    one?.put(ofCluster("node-1 refuses it", "shop", ""));
+    await eventually(() => (still.advance(200), notes().length === count));
+  }
+  identity = undefined;
   still.advance(60_000);
-  for (let number = 0; number < 30; number++) one?.put(contested(`n${number}`));
-  await eventually(() => (still.advance(200), posted() === 23));
-  await eventually(() => run.log.lines.some(({ line }) => /some were left out/.test(line)));
-  expect(notes()).toHaveLength(21);
+  one?.put(ofCluster("node-1 refuses it", "shop", ""));
+  one?.put(STARTING);
+  await eventually(() => (still.advance(200), notes().length === 4));
+  for (let turn = 0; turn < 100; turn++) await eventually(() => (still.advance(200), true));
+  expect(notes()).toHaveLength(4);
   await Promise.all(runs);
   await second.end();
+});
+
+it("a namespace with many events of the cluster delays another namespace's by one, and 20 a minute are sent", async () => {
+  const still = new ManualClock();
+  const events = new EventQueue({ nodeName: "node-1", hostname: "host-1" }, still, () => IDENTITY);
+  for (let number = 0; number < 30; number++) events.put(ofCluster(`n${number}`, "noisy"));
+  events.put(ofCluster("quiet"));
+  still.advance(10_000);
+  const done = run.follow(api, {}, { events, clock: still });
+  await eventually(() => (still.advance(200), notes().length === 2));
+  expect(notes()).toContain("quiet");
+  await eventually(() => (still.advance(200), notes().length === 20));
+  for (let turn = 0; turn < 100; turn++) await eventually(() => (still.advance(200), true));
+  expect(notes()).toHaveLength(20);
+  await eventually(() => (still.advance(1_000), notes().length === 31));
+  await done;
+});
+
+it("where a thousand events wait, the namespace goes without that has most", async () => {
+  const still = new ManualClock();
+  const events = new EventQueue({ nodeName: "node-1", hostname: "host-1" }, still, () => IDENTITY);
+  for (let number = 0; number < 1_010; number++) events.put(ofCluster(`n${number}`, "noisy"));
+  for (let number = 0; number < 3; number++) events.put(ofCluster(`q${number}`));
+  still.advance(10_000);
+  const done = run.follow(api, {}, { events, clock: still });
+  await eventually(() => (still.advance(200), notes().length === 8));
+  expect(notes().map(String).toSorted()).toEqual(["n0", "n1", "n2", "n3", "n4", "q0", "q1", "q2"]);
+  await done;
 });
 
 it("whoever ends can wait for what was put, for a while", async () => {

@@ -34,7 +34,7 @@ it("counts lists, watches and what is posted as client-go does", async () => {
   api.misbehave({ watchList: 422 });
   api.misbehave({ only: { kind: "Service", verb: "list" }, status: 500, times: 1 });
   const clock = new TestClock(20);
-  const events = new EventQueue({ nodeName: "node-1", hostname: "host-1" }, clock);
+  const events = new EventQueue({ nodeName: "node-1", hostname: "host-1" }, clock, () => undefined);
   events.put({ reason: "Starting", action: "StartKubeProxy", note: "", type: "Normal" });
   await run.follow(api, {}, { requestMetrics: metrics.restClient, events, clock });
   await watching(api);

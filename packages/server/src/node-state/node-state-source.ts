@@ -77,7 +77,8 @@ export class NodeStateSource {
       refuseAllowOptions(options.config, options.log);
     }
     if (options.reportsEvents === true) {
-      this.#events = new EventQueue({ nodeName: options.config.nodeName, hostname: options.env.hostname }, options.clock);
+      const names = { nodeName: options.config.nodeName, hostname: options.env.hostname };
+      this.#events = new EventQueue(names, options.clock, (service) => this.store.serviceIdentity(service));
       this.notify(STARTING);
     }
     this.#issues = new IssueLog({ log: options.log, clock: options.clock, count: options.countIssue });

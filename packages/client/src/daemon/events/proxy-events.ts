@@ -1,5 +1,5 @@
 import { getSystemErrorMap } from "node:util";
-import type { IPFamily, Issue, ProxyError, ServiceEventReason } from "@turnout/core";
+import { serviceKeyOf, type IPFamily, type Issue, type ProxyError, type Refusal, type ServiceEventReason } from "@turnout/core";
 
 /** One word for programs. */
 export type EventReason =
@@ -8,6 +8,8 @@ export type EventReason =
   | "FailedToStartMetricServer"
   | "FailedToStartServiceHealthcheck"
   | "RulesChangedByOthers"
+  | "ServiceProblem"
+  | "RefusedByHost"
   | ServiceEventReason;
 
 /** What events of a reason have in common. */
@@ -21,7 +23,7 @@ export interface EventKind {
 
 /**
  * All events that Turnout sends to an API server, by reason. Reasons, types, actions and objects are kube-proxy's, so that what looks for its events
- * finds ours; `RulesChangedByOthers` and those of {@link issueEvents} are Turnout's own. The table of docs/operations.md is held to this one by a test.
+ * finds ours; `RulesChangedByOthers` and those behind it are Turnout's own. The table of docs/operations.md is held to this one by a test.
  * @source kube-proxy cmd/kube-proxy/app/server.go Run and birthCry; pkg/proxy/healthcheck/service_health.go SyncServices
  */
 export const PROXY_EVENTS: Readonly<Record<EventReason, EventKind>> = {
@@ -30,6 +32,8 @@ export const PROXY_EVENTS: Readonly<Record<EventReason, EventKind>> = {
   FailedToStartMetricServer: { type: "Warning", action: "StartKubeProxy", object: "Node" },
   FailedToStartServiceHealthcheck: { type: "Warning", action: "Listen", object: "Service" },
   RulesChangedByOthers: { type: "Warning", action: "RepairRules", object: "Node" },
+  ServiceProblem: { type: "Warning", action: "ReadService", object: "Service" },
+  RefusedByHost: { type: "Warning", action: "ProgramService", object: "Service" },
   FamilyWithoutSourceRanges: { type: "Warning", action: "ReadSourceRanges", object: "Service" },
   AddressContested: { type: "Warning", action: "AssignAddress", object: "Service" },
 };
@@ -45,7 +49,7 @@ export interface ProxyEvent {
   readonly service?: { readonly namespace: string; readonly name: string };
   /** Of events about the same matter one a minute is sent; undefined: there is one matter for each reason and object. */
   readonly matter?: string;
-  /** The proxies of all nodes send it, and it is one event of the API; absent: it is about this node. */
+  /** The proxies of all nodes send it, and it is one event of the API for each version of the Service and matter; absent: it is about this node. */
   readonly isOfCluster?: true;
 }
 
@@ -99,12 +103,42 @@ export function externalChangeEvent(family: IPFamily, { who, objects, some }: Re
   return { ...eventOf("RulesChangedByOthers", note), matter: family };
 }
 
-/** Make the events that a report about API objects asks for. All nodes make the same ones. Pure. */
-export function issueEvents({ events = [] }: Issue): readonly ProxyEvent[] {
-  return events.map(({ reason, service, note }) => {
-    const [namespace = "", name = ""] = service.split("/");
-    return { ...eventOf(reason, note), service: { namespace, name }, matter: note, isOfCluster: true };
-  });
+/** What reports call a Service, or a port of one. */
+const SERVICE = /^Service (?:port )?([^/ ]+\/[^/: ]+)/;
+
+/**
+ * Make the events of a report about API objects: those that it asks for, and for every other report that concerns a Service `ServiceProblem`. All nodes
+ * make the same ones. Pure.
+ *
+ * Edges: two reports of one kind (the text before the first colon, behind which are values) about one version of a Service are one event.
+ */
+export function issueEvents({ object, what, hint, events = [], service = SERVICE.exec(object)?.[1] }: Issue): readonly ProxyEvent[] {
+  const asked = events.map(({ reason, service: regarding, note }) => clusterEvent(eventOf(reason, note), regarding, note));
+  if (service === undefined || events.some((event) => event.service === service)) return asked;
+  const about = object === `Service ${service}` ? "" : `${object}: `;
+  const [kind = ""] = what.split(": ", 1);
+  return [...asked, clusterEvent(eventOf("ServiceProblem", `${about}${what}; ${hint}`), service, `${object} ${kind}`)];
+}
+
+/**
+ * Make an event for each Service of which the host refuses something. What the first node reports stands for all: with many nodes one host is rarely the
+ * only one. Pure.
+ */
+export function refusalEvents(nodeName: string, refusals: readonly Refusal[]): ReadonlyMap<string, ProxyEvent> {
+  const events = new Map<string, ProxyEvent>();
+  for (const { rows, error } of refusals)
+    for (const row of rows) {
+      const service = serviceKeyOf(row);
+      if (events.has(service)) continue;
+      const note = `port ${row.slice(service.length + 1)} is not in force on node ${nodeName}, or only in part: ${error.message}; it is tried again by itself, see turnout status there`;
+      events.set(service, clusterEvent(eventOf("RefusedByHost", note), service, ""));
+    }
+  return events;
+}
+
+function clusterEvent(event: ProxyEvent, service: string, matter: string): ProxyEvent {
+  const [namespace = "", name = ""] = service.split("/");
+  return { ...event, service: { namespace, name }, matter, isOfCluster: true };
 }
 
 function eventOf(reason: EventReason, note: string): ProxyEvent {

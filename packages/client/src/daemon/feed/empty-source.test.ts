@@ -129,7 +129,8 @@ describe("a start on a source without any Service, where rules are in force", ()
     await flushPromises();
     for (let second = 0; second < 31; second += 1) await proxy.world.clock.advance(1_000);
     expect(active()).toEqual(["table IPv4", SERVICE]);
-    expect(looks).toBe(4);
+    // Two more say whether the proxy is ready while the source says nothing.
+    expect(looks).toBe(6);
   });
 });
 

@@ -13,7 +13,7 @@ function node(overrides: Partial<Node> = {}): Node {
 }
 
 function progress(overrides: Partial<SyncProgress> = {}): SyncProgress {
-  return { startedMs: NOW - 100_000, lastSuccessMs: NOW - 1_000, pendingSinceMs: undefined, ...overrides };
+  return { startedMs: NOW - 100_000, lastSuccessMs: NOW - 1_000, pendingSinceMs: undefined, unready: "", ...overrides };
 }
 
 function families(entries: Partial<Record<IPFamily, SyncProgress>>): ReadonlyMap<IPFamily, SyncProgress> {

@@ -8,12 +8,16 @@ export interface SyncProgress {
   readonly lastSuccessMs: number | undefined;
   /** Since when a change has been waiting, and nothing of what waits was brought into force. */
   readonly pendingSinceMs: number | undefined;
+  /** Why packets don't go by the rules; "": they do. */
+  readonly unready: string;
 }
 
 /** One family in a health report. */
 export interface FamilyHealth {
   readonly lastUpdatedMs: number;
   readonly isHealthy: boolean;
+  /** Why packets don't go by the rules; "": they do. */
+  readonly unready: string;
 }
 
 /** The health of the whole proxy. */
@@ -54,9 +58,9 @@ const JSON_HEADERS: Readonly<Record<string, string>> = { "Content-Type": "applic
  */
 export function judge(progress: ReadonlyMap<IPFamily, SyncProgress>, syncPeriodMs: number, nowMs: number): HealthReport {
   const families = new Map<IPFamily, FamilyHealth>();
-  for (const [family, { startedMs, lastSuccessMs, pendingSinceMs }] of progress) {
+  for (const [family, { startedMs, lastSuccessMs, pendingSinceMs, unready }] of progress) {
     const isHealthy = pendingSinceMs === undefined || nowMs - pendingSinceMs < 2 * syncPeriodMs;
-    families.set(family, { lastUpdatedMs: lastSuccessMs ?? startedMs, isHealthy });
+    families.set(family, { lastUpdatedMs: lastSuccessMs ?? startedMs, isHealthy, unready });
   }
   const all = [...families.values()];
   const lastUpdatedMs = all.length === 0 ? undefined : Math.max(...all.map((family) => family.lastUpdatedMs));
@@ -105,15 +109,31 @@ export interface Verdict {
   readonly reason: string;
 }
 
-/** Make what answers a probe's path, e.g. `/healthz`, and logs when the answer turns to 503 and back: the prober's log says that, ours says why. */
-export function probe(path: string, log: Log, judgeNow: () => Verdict): () => Reply {
-  let wasOK = true;
+/**
+ * Answer /readyz: 200 once the first sync of each family is done, and while its table is on the host. A change that waits, a source that is away, a node
+ * that load balancers avoid and Services that the host refuses change nothing.
+ */
+export function readyVerdict(report: HealthReport, clock: ClockReading): Verdict {
+  const unready = [...report.families]
+    .filter(([, { unready: why }]) => why !== "")
+    .map(([family, { unready: why }]) => `${family}: ${why}`);
+  const families = [...report.families].map(([family, { unready: why }]) => [family, why === "" ? "ready" : why] as const);
+  const body = { currentTime: goTime(wallMs(clock)), ready: unready.length === 0, status: Object.fromEntries(families) };
+  return { reply: jsonReply(unready.length === 0 ? 200 : 503, body), reason: unready.join("; ") };
+}
+
+/**
+ * Make the function that answers a probe's path, e.g. `/healthz`. It logs when the answer changes to 503, with the reason, and back.
+ * @param isOKFirst before the first request the answer counts as 200; else 503 is logged only after a 200
+ */
+export function probe(path: string, log: Log, judgeNow: () => Verdict, isOKFirst = true): () => Reply {
+  let wasOK = isOKFirst ? true : undefined;
   return () => {
     const { reply, reason } = judgeNow();
     const isOK = reply.status === 200;
-    if (isOK && !wasOK) log.info(`${path} answers 200 again`);
-    if (!isOK && wasOK) log.warn(`${path} answers ${reply.status}`, { reason });
-    wasOK = isOK;
+    if (isOK && wasOK === false) log.info(`${path} answers 200 again`);
+    if (!isOK && wasOK === true) log.warn(`${path} answers ${reply.status}`, { reason });
+    if (isOK || wasOK !== undefined) wasOK = isOK;
     return reply;
   };
 }

@@ -14,6 +14,7 @@ import type {
 import type { Eligibility } from "../../api/eligibility.ts";
 import type { RuleSettings } from "./rule-settings.ts";
 import type { HealthReport } from "../health/health.ts";
+import type { NotInForce } from "../health/not-in-force.ts";
 import type { RecentChanges } from "./recent-changes.ts";
 import type { WhyHelp } from "./why-help.ts";
 import type { LatencySummary } from "./recent-latencies.ts";
@@ -89,6 +90,8 @@ export interface ProxyView {
   readonly source: string | undefined;
   /** What ails parts of the source, "" where it is followed. */
   readonly sources: ReadonlyMap<string, string>;
+  /** How much is not in force. */
+  readonly notInForce: () => NotInForce;
   /** What the probe found. */
   readonly host: Pick<ProbedHost<unknown>, "versions" | "variants"> & { readonly capabilities: Capabilities };
   /** By the clock's `nowMs`. */

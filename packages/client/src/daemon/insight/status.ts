@@ -1,7 +1,8 @@
 import { type ClockReading, type IPFamily, type Issue, type NodeSettings, type ProxyError, wallMs } from "@turnout/core";
 import type { RuleSettings } from "./rule-settings.ts";
-import { unhealthyReason } from "../health/health.ts";
+import { readyVerdict, unhealthyReason } from "../health/health.ts";
 import type { FamilyView, ExternalChange, OtherProxy, ProxyView } from "./proxy-view.ts";
+import type { NotInForce } from "../health/not-in-force.ts";
 import type { LatencySummary } from "./recent-latencies.ts";
 import type { CountedRows, RowCounts } from "./service-counts.ts";
 
@@ -78,9 +79,12 @@ export interface ProxyStatus {
   readonly ruleSettings?: RuleSettings;
   /** Parts of the source that can't be followed now, and why. */
   readonly sourceProblems: Readonly<Record<string, string>>;
+  /** What `turnout_not_in_force` counts; absent: an older proxy doesn't report it. */
+  readonly notInForce?: NotInForce;
   readonly startedMs: number;
   readonly nowMs: number;
-  readonly health: { readonly isHealthy: boolean; readonly isEligible: boolean; readonly reason: string };
+  /** `unready`: why `/readyz` answers 503; absent: it answers 200. */
+  readonly health: { readonly isHealthy: boolean; readonly isEligible: boolean; readonly reason: string; readonly unready?: string };
   readonly families: readonly FamilyStatus[];
   /** What was reported about API objects and still holds. */
   readonly issues: Bounded<Issue>;
@@ -89,6 +93,7 @@ export interface ProxyStatus {
 /** Say how a proxy is. Reads only; costs what there are rows. */
 export async function statusOf(proxy: ProxyView, signal: AbortSignal): Promise<ProxyStatus> {
   const { version, module, host, nodeName, ruleSettings, source, sources, startedMs, clock, health, eligibility, families } = proxy;
+  const { reason: readiness } = readyVerdict(health, clock);
   const settings = families.map(({ context }) => context?.node.settings).find((one) => one !== undefined);
   return {
     kind: "proxy",
@@ -101,12 +106,14 @@ export async function statusOf(proxy: ProxyView, signal: AbortSignal): Promise<P
     ...(settings === undefined ? {} : { settings }),
     ruleSettings,
     sourceProblems: Object.fromEntries([...sources].filter(([, problem]) => problem !== "")),
+    notInForce: proxy.notInForce(),
     startedMs: wallMs(clock, startedMs),
     nowMs: wallMs(clock),
     health: {
       isHealthy: health.isHealthy,
       isEligible: eligibility.isEligible,
       reason: unhealthyReason(health, eligibility),
+      ...(readiness === "" ? {} : { unready: readiness }),
     },
     families: await Promise.all(
       families.map(async (family) =>

@@ -211,9 +211,9 @@ test("what a backend counts itself is read when somebody asks, of each family, a
 
 test("parts of the source are told as they were last", async () => {
   const metrics = make();
-  metrics.sourceHealth("Service", "");
-  metrics.sourceHealth("EndpointSlice", "");
-  metrics.sourceHealth("EndpointSlice", "connection refused");
+  metrics.sources.note("Service", "");
+  metrics.sources.note("EndpointSlice", "");
+  metrics.sources.note("EndpointSlice", "connection refused");
   expect((await lines(metrics)).filter((line) => line.startsWith("turnout_source_up"))).toEqual([
     'turnout_source_up{part="Service"} 1',
     'turnout_source_up{part="EndpointSlice"} 0',

@@ -1,5 +1,6 @@
 import type { ClockReading, IPFamily, ObjectKind, ServicePort, SyncObserver } from "@turnout/core";
 import type { Reply } from "../health/health.ts";
+import type { NotInForce } from "../health/not-in-force.ts";
 import { BackendMetrics, type ReadBackend } from "./backend-metrics.ts";
 import { registerChanges } from "./change-metrics.ts";
 import { registerComponent, type FeatureState } from "./component-metrics.ts";
@@ -8,11 +9,13 @@ import { FAMILY, type FamilyMetrics } from "./family-metrics.ts";
 import { registerHeard } from "./heard-metrics.ts";
 import { registerIssues } from "./issue-metrics.ts";
 import type { MetricSet } from "./metric-set.ts";
+import { registerNotInForce } from "./not-in-force-metrics.ts";
 import { processMetrics } from "./process-metrics.ts";
 import { registerRestClient, type RestClientMetrics } from "./rest-client-metrics.ts";
 import { registerRows } from "./row-metrics.ts";
 import { SliMetrics } from "./sli-metrics.ts";
 import { registerSource } from "./source-metrics.ts";
+import { SourceProblems } from "./source-problems.ts";
 import { registerSyncs } from "./sync-metrics.ts";
 import { SYNC_BUCKETS } from "./buckets.ts";
 
@@ -39,9 +42,10 @@ export class Metrics implements SyncObserver {
   readonly #ofBackends: BackendMetrics = new BackendMetrics(this.#set);
   readonly #changes = registerChanges(this.#set);
   readonly #watchRows = registerRows(this.#set);
-  readonly #sources = new Map<string, string>();
   readonly #clock: ClockReading;
 
+  /** What keeps parts of the source from being followed. */
+  readonly sources: SourceProblems;
   /** Turnout's version, e.g. `0.1.0`. */
   readonly version: string;
   readonly #parts: readonly FamilyMetrics[];
@@ -69,6 +73,7 @@ export class Metrics implements SyncObserver {
 
   constructor({ clock, version, features = () => [], readText }: MetricsOptions) {
     this.#clock = clock;
+    this.sources = new SourceProblems(clock);
     this.version = version;
     const { arch, platform, version: runtime } = process;
     registerComponent(this.#set, { version, arch, platform, runtime }, features);
@@ -78,17 +83,12 @@ export class Metrics implements SyncObserver {
     this.#parts = [registerSyncs(this.#set, clock), this.#changes, registerObjects(this.#set), registerFlows(this.#set), others];
     this.otherProxies = others.note;
     registerConntrack(this.#set, readText);
-    registerSource(this.#set, () => this.#sources);
+    registerSource(this.#set, () => this.sources.all);
   }
 
-  /** Note what ails a part of the source, e.g. `Service`; "" when it is followed. */
-  sourceHealth(part: string, problem: string): void {
-    this.#sources.set(part, problem);
-  }
-
-  /** What ails each part of the source, as it was noted last. */
-  get sourceProblems(): ReadonlyMap<string, string> {
-    return this.#sources;
+  /** Say where it is read from what is not in force. */
+  watchNotInForce(read: () => NotInForce): void {
+    registerNotInForce(this.#set, read);
   }
 
   /** All metrics in the text format. */

@@ -91,7 +91,7 @@ async function openLink(
     log,
     failOnRefusal: isOnce,
     awaitsNode: true,
-    onHealth: (part, problem) => metrics.sourceHealth(part, problem),
+    onHealth: (part, problem) => metrics.sources.note(part, problem),
   });
   return {
     feed: (family) => link.feed(family),

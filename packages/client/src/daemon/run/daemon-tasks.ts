@@ -4,7 +4,16 @@ import type { BindAddress } from "../config/bind-address.ts";
 import type { RunConfig } from "../config/run-config.ts";
 import { fileChanged } from "../config/file-change.ts";
 import { ownServerEvent, type OwnServer, type ProxyEvent } from "../events/proxy-events.ts";
-import { healthReply, jsonReply, probe, unhealthyReason, type HealthReport, type HttpRequest, type Reply } from "../health/health.ts";
+import {
+  healthReply,
+  jsonReply,
+  probe,
+  readyVerdict,
+  unhealthyReason,
+  type HealthReport,
+  type HttpRequest,
+  type Reply,
+} from "../health/health.ts";
 import { routes, serveHttp, type Handler } from "../health/http.ts";
 import { Profiling } from "../health/profiling.ts";
 import { KUBE_PROXY_VERSION } from "../config/gen/kube-proxy-gates.ts";
@@ -31,7 +40,7 @@ export interface DaemonTaskOptions {
 
 const TEXT_HEADERS: Readonly<Record<string, string>> = { "Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff" };
 
-/** Answer `/healthz` and `/livez` until aborted, if an address is configured. @throws {ProxyError} with bindAddressHardFail. */
+/** Answer `/healthz`, `/livez` and `/readyz` until aborted, if an address is configured. @throws {ProxyError} with bindAddressHardFail. */
 export async function serveHealth(options: DaemonTaskOptions, signal: AbortSignal): Promise<void> {
   const { config, world, metrics, eligibility, health } = options;
   const { clock, log } = world;
@@ -44,7 +53,11 @@ export async function serveHealth(options: DaemonTaskOptions, signal: AbortSigna
       metrics.probed(path, reply.status);
       return { reply, reason: unhealthyReason(healthNow, eligibleNow) };
     });
-  const handler = routes({ "/healthz": probeOf("healthz", eligibility), "/livez": probeOf("livez", () => undefined) });
+  const handler = routes({
+    "/healthz": probeOf("healthz", eligibility),
+    "/livez": probeOf("livez", () => undefined),
+    "/readyz": probe("/readyz", log, () => readyVerdict(health(), clock), false),
+  });
   await serveOwn("healthz", config.healthzBindAddress, handler, options, signal);
 }
 

@@ -16,6 +16,7 @@ export function dryBackend<H, K extends KernelObject, S>(
     skeleton: (context) => backend.skeleton(context),
     render: (row, context) => backend.render(row, context),
     isShared: (object) => backend.isShared?.(object) === true,
+    isOptional: (object) => backend.isOptional?.(object) === true,
     plan: (delta) => backend.plan(delta),
     explain: (plan) => backend.explain?.(plan) ?? JSON.stringify(plan, undefined, 2),
     observe: async (signal) => {

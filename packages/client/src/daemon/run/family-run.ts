@@ -27,6 +27,7 @@ import { FormerProxies } from "./former-proxies.ts";
 import { loopbackNodePorts, type LoopbackNodePorts } from "./loopback-node-ports.ts";
 import { HostRepair } from "./host-repair.ts";
 import type { LeftoverOptions, ReportedCauses } from "./leftovers.ts";
+import { RefusedServices } from "./refused-services.ts";
 import { countForRows, NodeFeed, type FeedGuard } from "../feed/node-feed.ts";
 import { CountReader } from "../insight/count-reader.ts";
 import type { RecentChanges } from "../insight/recent-changes.ts";
@@ -160,7 +161,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
   /** For the health report. */
   get progress(): SyncProgress {
     const pendingSinceMs = this.#feed.refusedSinceMs ?? this.#loop.pendingSinceMs;
-    return { startedMs: this.#startedMs, lastSuccessMs: this.#loop.lastSuccessMs, pendingSinceMs };
+    const { lastSuccessMs, readiness } = this.#loop;
+    return { startedMs: this.#startedMs, lastSuccessMs, pendingSinceMs, unready: readiness.problem };
   }
 
   /** The family as it is now, to look at. */
@@ -216,7 +218,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
   /** Sync and follow the host until aborted. Never rejects for operating errors. */
   async run(signal: AbortSignal): Promise<void> {
     try {
-      await Promise.all([this.#loop.run(signal), this.#followHost(signal)]);
+      await Promise.all([this.#loop.run(signal), this.#loop.readiness.watch(signal), this.#followHost(signal)]);
     } finally {
       await Promise.all([this.#health.close(), this.#loopback?.close()]);
     }
@@ -269,7 +271,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
       },
       failed: (event) => metrics.failed(event),
       flowsForgotten: (event) => metrics.flowsForgotten(event),
-      quarantined: (event) => metrics.quarantined(event),
+      quarantined: new RefusedServices({ ...this.#parts, refusals: () => this.#loop.refusals }).note,
       synced: (event) => {
         metrics.synced(event);
         const { objects, put, removed, deferred, full } = event;

@@ -28,7 +28,8 @@ import { hostAddresses as readHostAddresses } from "../health/host-addresses.ts"
 import { judge, type HealthReport } from "../health/health.ts";
 import { RecentChanges } from "../insight/recent-changes.ts";
 import type { WhyHelp } from "../insight/why-help.ts";
-import type { ProxyView } from "../insight/proxy-view.ts";
+import { notInForce, type NotInForce } from "../health/not-in-force.ts";
+import type { FamilyView, ProxyView } from "../insight/proxy-view.ts";
 import { IssueLog } from "../../process/issue-log.ts";
 import { ReportedCauses, type LeftoverOptions } from "./leftovers.ts";
 import type { Metrics } from "../metrics/metrics.ts";
@@ -214,16 +215,20 @@ function daemonTasks<H, K extends KernelObject, S>(
   const { config, world, metrics, eligibility, source, why, hostAddresses = readHostAddresses } = options;
   const health = (): HealthReport => healthOf(families, config, world.clock);
   const startedMs = world.clock.nowMs();
+  const views = (): readonly FamilyView[] => families.map((family) => family.view);
+  const count = (): NotInForce => notInForce(views(), metrics.sources.lostFor(config.syncPeriodMs));
+  metrics.watchNotInForce(count);
   const view = (): ProxyView => ({
     version: metrics.version,
     module,
     nodeName: config.nodeName,
     ruleSettings: ruleSettingsOf(module, config),
     source,
-    sources: metrics.sourceProblems,
+    sources: metrics.sources.all,
+    notInForce: count,
     host,
     startedMs,
-    families: families.map((family) => family.view),
+    families: views(),
     changes,
     health: health(),
     eligibility: eligibility(),

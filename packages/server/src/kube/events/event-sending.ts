@@ -1,6 +1,6 @@
 import { hash, randomUUID } from "node:crypto";
 import type { ProxyEvent } from "@turnout/client/daemon";
-import { ProxyError, type Clock } from "@turnout/core";
+import { ProxyError, type Clock, type ServiceIdentity } from "@turnout/core";
 import type { KubeClient } from "../kube-client.ts";
 import { collect } from "../list-page.ts";
 import { HTTP, refusalError, type Refusal } from "../refusal.ts";
@@ -38,14 +38,21 @@ const ANSWER_BYTES_MAX = 1024 * 1024;
 /**
  * Make an event from the controller that kube-proxy calls itself, so that what looks for its events finds ours.
  *
- * Units: `atNs` since the epoch; it makes the name, so no two events have the same. The name of an event of the cluster is made of what it says,
- * so all nodes make one object.
+ * Units: `atNs` since the epoch; it makes the name, so no two events have the same. The name of an event of the cluster is made of the Service's UID and
+ * version, of reason and matter, so all nodes make one object. It has the Service's UID, by which `kubectl describe` looks; kube-proxy's have none.
  * @source client-go v0.36.3 tools/events/event_recorder.go makeEvent; tools/record/util GenerateEventName
  */
-export function eventObject({ nodeName, hostname }: EventSource, event: ProxyEvent, atNs: bigint): Readonly<Record<string, unknown>> {
-  const { reason, type, action, note, service, isOfCluster } = event;
-  const object = service === undefined ? { kind: "Node", name: nodeName } : { kind: "Service", ...service };
-  const own = isOfCluster === true ? hash("sha256", `${reason} ${note}`).slice(0, NAME_DIGITS) : atNs.toString(16);
+export function eventObject(
+  { nodeName, hostname }: EventSource,
+  event: ProxyEvent,
+  atNs: bigint,
+  identity?: ServiceIdentity,
+): Readonly<Record<string, unknown>> {
+  const { reason, type, action, note, service, matter = "" } = event;
+  const uid = identity === undefined || identity.uid === "" ? {} : { uid: identity.uid };
+  const object = service === undefined ? { kind: "Node", name: nodeName } : { kind: "Service", ...service, ...uid };
+  const said = identity && [identity.uid, identity.version, reason, matter].join(" ");
+  const own = said === undefined ? atNs.toString(16) : hash("sha256", said).slice(0, NAME_DIGITS);
   const name = `${object.name}.${own}`;
   const namespace = service?.namespace ?? NAMESPACE;
   return {
