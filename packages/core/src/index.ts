@@ -31,7 +31,7 @@ export { cleanUpBackend } from "./sync/clean-up.ts";
 export type { ProbedHost } from "./contract/host-module.ts";
 export { wallMs, workMs } from "./contract/world.ts";
 export type { ClockReading, ExecOptions, ExecResult, FinishOptions, StartedCommand } from "./contract/world.ts";
-export { canonicalIP, cidrContains, familyOf, parseCIDR, parseIP } from "./model/addresses.ts";
+export { canonicalIP, cidrContains, clientNetwork, familyOf, parseCIDR, parseIP } from "./model/addresses.ts";
 export type { CIDR, IP } from "./model/addresses.ts";
 export { HIDING_LABELS, OBJECT_KINDS } from "./model/api-objects.ts";
 export type { EndpointSlice, Issue, Node, ObjectKind, ServiceEventReason, ServiceIdentity, SliceEndpoint } from "./model/api-objects.ts";

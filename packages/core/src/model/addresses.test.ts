@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import {
   canonicalIP,
   cidrContains,
+  clientNetwork,
   compareAddresses,
   disjointCIDRs,
   familyOf,
@@ -231,4 +232,13 @@ describe("properties", () => {
       ),
     );
   });
+});
+
+it.each([
+  ["192.0.2.7", "192.0.2.7"],
+  ["::ffff:192.0.2.7", "192.0.2.7"],
+  ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+  ["nonsense", "nonsense"],
+])("a client at %s is counted as %s", (address, network) => {
+  expect(clientNetwork(address)).toBe(network);
 });

@@ -107,6 +107,17 @@ export function compareAddresses(a: string, b: string): number {
   return a < b ? -1 : 1;
 }
 
+/**
+ * The part of an address by which clients are counted: all of an IPv4 address, of IPv6 its /64, which one host may have whole.
+ *
+ * Edges: text that is no address is returned as it is.
+ */
+export function clientNetwork(text: string): string {
+  const ip = canonicalIP(text);
+  if (ip?.family !== "IPv6") return ip?.text ?? text;
+  return parseCIDR(`${ip.text}/64`)?.text ?? text;
+}
+
 /** Write `ip:port`, with brackets for IPv6. */
 export function hostPort(ip: string, port: number): string {
   return ip.includes(":") ? `[${ip}]:${port}` : `${ip}:${port}`;

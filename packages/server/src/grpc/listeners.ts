@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { parseTarget, type TlsFiles } from "@turnout/client/protocol";
 import { ProxyError, type Clock, type Log } from "@turnout/core";
-import { listenTls } from "./tls-listener.ts";
+import { listenTls, type TlsListenerOptions } from "./tls-listener.ts";
 import { listenUnix, type UnixListenerOptions } from "./unix-listener.ts";
 
 /** Something that takes connections. */
@@ -26,7 +26,7 @@ export interface ListenOptions {
 /** What becomes of connections, by the kind of address they came to. */
 export interface ConnectionHandlers {
   readonly unix: (socket: Socket) => void;
-  readonly tls: (socket: Socket) => void;
+  readonly tls: Pick<TlsListenerOptions, "handshakeMs" | "gate" | "shareOf" | "onConnection">;
 }
 
 const DEFAULT_MODE = 0o660;
@@ -55,7 +55,7 @@ async function listenOn(text: string, options: ListenOptions, handlers: Connecti
     const hint = "pass --tls-ca, --tls-cert and --tls-key";
     throw new ProxyError("invalid_object", "listening on TLS needs certificates", { object: JSON.stringify(text), hint });
   }
-  const listener = await listenTls({ host: target.host, port: target.port, files, log, onConnection: handlers.tls });
+  const listener = await listenTls({ host: target.host, port: target.port, files, log, ...handlers.tls });
   log.info("serving the node-state API", { listen: text });
   return listener;
 }

@@ -24,6 +24,8 @@ const STATUS: Readonly<Partial<Record<ProxyError["code"], status>>> = {
 export interface RefusalContext {
   readonly traffic: Traffic;
   readonly log: Log;
+  /** Hears of each stream that was refused because its client has its share. */
+  readonly onGreedy?: (client: string) => void;
 }
 
 /** Have a gate decide which streams run. */
@@ -34,6 +36,7 @@ export function admitBy(gate: StreamGate, context: RefusalContext): Admit {
     } catch (error) {
       if (!ProxyError.is(error)) throw error;
       refuse(call, error, context);
+      if (!rights.mayAskForAll) context.onGreedy?.(rights.client);
       return undefined;
     }
   };

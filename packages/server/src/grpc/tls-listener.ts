@@ -2,9 +2,16 @@ import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { readFile, stat } from "node:fs/promises";
 import { createServer, type AddressInfo, type Socket } from "node:net";
-import { createSecureContext, createServer as createTlsServer, type SecureContextOptions, type TLSSocket } from "node:tls";
+import {
+  createSecureContext,
+  createServer as createTlsServer,
+  type PeerCertificate,
+  type SecureContextOptions,
+  type TLSSocket,
+} from "node:tls";
 import type { TlsFiles } from "@turnout/client/protocol";
 import { ProxyError, type Log } from "@turnout/core";
+import type { ConnectionGate, ConnectionShare } from "./connection-gate.ts";
 
 /** Where to listen, and with which certificates. */
 export interface TlsListenerOptions {
@@ -13,6 +20,11 @@ export interface TlsListenerOptions {
   readonly port: number;
   readonly files: TlsFiles;
   readonly log: Log;
+  readonly handshakeMs: number;
+  /** Bounds connections by address and certificate. */
+  readonly gate: ConnectionGate;
+  /** How many connections a certificate may have. */
+  readonly shareOf: (certificate: PeerCertificate) => ConnectionShare;
   /** A connection whose certificate is good. */
   readonly onConnection: (socket: TLSSocket) => void;
 }
@@ -22,8 +34,6 @@ export interface TlsListener {
   readonly port: number;
   close(): void;
 }
-
-const HANDSHAKE_MS = 10_000;
 
 const REFUSALS_MAX = 1_000;
 
@@ -81,12 +91,13 @@ class Certificates {
 /**
  * Listen for mutual TLS: whoever has no certificate of our authority does not get as far as HTTP/2.
  *
- * Edges: files are looked at when somebody connects, so a rotated certificate counts from the next connection on; files
+ * Edges: connections that the gate refuses don't get as far as TLS. Files are looked at when somebody connects, so a rotated certificate counts from the next connection on; files
  * that can't be used are reported, and the last good ones stay.
  * @throws {ProxyError} `invalid_object` for files that can't be used at the start; `already_exists`, `permission_denied` for
  * an address that can't be had.
  */
-export async function listenTls({ host, port, files, log, onConnection }: TlsListenerOptions): Promise<TlsListener> {
+export async function listenTls(options: TlsListenerOptions): Promise<TlsListener> {
+  const { host, port, files, log, handshakeMs, gate, shareOf, onConnection } = options;
   const certificates = new Certificates(files);
   const first = await certificates.changed();
   const tls = createTlsServer({
@@ -95,11 +106,17 @@ export async function listenTls({ host, port, files, log, onConnection }: TlsLis
     // Not by us, later: without it a session that was begun without a certificate could be resumed as a good one.
     rejectUnauthorized: true,
     ALPNProtocols: ["h2"],
-    handshakeTimeout: HANDSHAKE_MS,
+    handshakeTimeout: handshakeMs,
   });
   const refusals = new RefusalLog(log);
-  tls.on("secureConnection", onConnection);
-  tls.on("tlsClientError", (error, socket) => refusals.failed(error, socket));
+  tls.on("secureConnection", (socket) => {
+    if (gate.admit(socket, shareOf(socket.getPeerCertificate()))) onConnection(socket);
+  });
+  tls.on("tlsClientError", (error, socket) => {
+    refusals.failed(error, socket);
+    // Node leaves it to this listener: without this a client that says nothing keeps its connection.
+    socket.destroy();
+  });
   const take = async (socket: Socket): Promise<void> => {
     try {
       const next = await certificates.changed();
@@ -117,7 +134,7 @@ export async function listenTls({ host, port, files, log, onConnection }: TlsLis
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
     socket.on("error", (error) => log.debug("a connection broke", { error }));
-    void take(socket);
+    gate.arrive(socket, () => void take(socket));
   });
   server.listen(port, host);
   try {

@@ -1,7 +1,9 @@
+import type { PeerCertificate } from "node:tls";
 import { IssueLog } from "@turnout/client";
 import { DESCRIPTORS, WATCH_PATH, type TlsFiles } from "@turnout/client/protocol";
 import type { Clock, Log } from "@turnout/core";
 import { DESCRIPTORS as OWN_DESCRIPTORS } from "../gen/descriptors.ts";
+import { ConnectionGate, type ConnectionShare } from "../grpc/connection-gate.ts";
 import { openGrpcServer, watchService, type GrpcService } from "../grpc/grpc-server.ts";
 import { listenAll, type Listener } from "../grpc/listeners.ts";
 import { ALL_RIGHTS, certificateRights, type PeerRightsOf } from "../grpc/peer-rights.ts";
@@ -53,6 +55,8 @@ const NODE_STATE_SERVICES: readonly string[] = [WATCH_PATH.slice(1, WATCH_PATH.l
 /** Clients that are told everything at a time, and how long one of them may hold up the next. */
 const FIRST_STATES_MAX = 16;
 const FIRST_STATE_MS = 2_000;
+
+const CONNECTIONS_PER_STREAM = 2;
 
 /** Serve the node-state API; one set of views for all doors, which differ in rights. */
 function createNodeStateApi(options: NodeStateApiOptions): NodeStateApi {
@@ -144,7 +148,9 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
   const issues = new IssueLog({ log, clock });
   const { streamsMax, streamsOfClientMax, kpngImagesMax: imagesMax } = limits;
   const gate = new StreamGate({ streamsMax, streamsOfClientMax, clock, report: issues.report });
-  const common = { onlyNode, traffic, log, admit: admitBy(gate, { traffic, log }) };
+  const connections = new ConnectionGate({ clock, report: issues.report });
+  const onGreedy = (client: string): void => connections.streamRefused(client);
+  const common = { onlyNode, traffic, log, admit: admitBy(gate, { traffic, log, onGreedy }) };
   const api = createNodeStateApi({ ...common, provider, instance, version, limits, clock, streams: () => gate.streams });
   const { store } = provider;
   const kpng = store === undefined ? undefined : options.kpng?.({ ...common, store, imagesMax, report: issues.report });
@@ -160,8 +166,17 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
     servicesFor(() => ALL_RIGHTS),
     limits,
   );
-  const tls = openGrpcServer(servicesFor(certificateRights(new Set(options.anyNode))), limits);
-  const listeners = await listenAll(options, { unix: unix.accept, tls: tls.accept });
+  const rightsOf = certificateRights(new Set(options.anyNode));
+  const tls = openGrpcServer(servicesFor(rightsOf), limits);
+  const shareOf = (certificate: PeerCertificate): ConnectionShare => {
+    const { client, mayAskForAll } = rightsOf(certificate);
+    // A relay has a connection for each node; others that have more than their streams take are refused streams, and hear why.
+    return { client, connectionsMax: mayAskForAll ? streamsMax : CONNECTIONS_PER_STREAM * streamsOfClientMax };
+  };
+  const listeners = await listenAll(options, {
+    unix: unix.accept,
+    tls: { handshakeMs: limits.handshakeMs, gate: connections, shareOf, onConnection: tls.accept },
+  });
   return {
     ports: listeners.flatMap(({ port }) => port ?? []),
     setServing: (isServing) => tools.setServing(isServing),
@@ -170,6 +185,7 @@ export async function serveNodeState(options: NodeStateServerOptions): Promise<N
     },
     async close() {
       for (const listener of listeners) await listener.close();
+      connections.close();
       api.close();
       for (const entryPoint of [unix, tls]) entryPoint.close();
       issues.close();

@@ -2,7 +2,7 @@
 export interface ServerLimits {
   /** Watch streams at a time that have said what they want; default 5,000. */
   readonly streamsMax: number;
-  /** Streams of one certificate, or, of one that may ask for any node and over a socket, for one node; default 16. */
+  /** Streams of one certificate, or, of one that may ask for any node and over a socket, for one node; default 16. A certificate has twice as many connections. */
   readonly streamsOfClientMax: number;
   /** Nodes times settings that are answered at a time; default 5,000. */
   readonly requestsMax: number;
@@ -15,6 +15,8 @@ export interface ServerLimits {
   /** A client is pinged so often, and gone when it does not answer in time; default 30 s and 10 s. */
   readonly keepaliveMs: number;
   readonly keepaliveTimeoutMs: number;
+  /** A TLS handshake is done within this time, or the connection is closed; default 10 s. */
+  readonly handshakeMs: number;
 }
 
 /** The defaults. */
@@ -27,4 +29,5 @@ export const SERVER_LIMITS: ServerLimits = {
   lingerMs: 120_000,
   keepaliveMs: 30_000,
   keepaliveTimeoutMs: 10_000,
+  handshakeMs: 10_000,
 };

@@ -1,5 +1,6 @@
 import { once } from "node:events";
-import { rename, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { connect as connectTcp, type Socket } from "node:net";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { fetchFullState, openNodeLink, type TlsFiles } from "@turnout/client";
@@ -7,6 +8,7 @@ import { openNodeStream, type NodeStream } from "@turnout/client/protocol";
 import { createAuthority, type Authority } from "@turnout/lab";
 import { POD_SETTINGS } from "@turnout/core/testing";
 import { beforeEach, describe, expect, test } from "vitest";
+import { HANDSHAKES_MAX, PATIENCE_MS, REFUSED_STREAMS_MAX } from "../grpc/connection-gate.ts";
 import { TestStateServer, testHello } from "../test-support/state-server.ts";
 import { eventually, testDirectory } from "../test-support/world.ts";
 
@@ -186,7 +188,10 @@ describe("a node-state server over mutual TLS", () => {
       await open(node1, "node1");
       await open(unowned);
     }
-    await eventually(() => stateServer.server?.stats.refused.get("RESOURCE_EXHAUSTED") === 52);
+    let ended = 0;
+    for (const stream of streams) void stream.ended.then(() => (ended += 1));
+    // Each has eight connections at a time, of which four find no stream; more are closed.
+    await eventually(() => ended === 52);
     expect(stateServer.server?.stats).toMatchObject({ streams: 4, silentStreams: 4 });
     expect(await ask(node1, "node1", target)).toMatch(
       /there are 4 streams already, and no more at a time: the certificate of "system:node:node1": let the others end/,
@@ -196,6 +201,81 @@ describe("a node-state server over mutual TLS", () => {
     for (const stream of streams) stream.cancel();
     await eventually(() => stateServer.server?.stats.streams === 0);
     expect(await ask(node1, "node1", target)).toBe(1);
+  });
+
+  test("closes connections that never finish their handshake, and lets others in meanwhile", async () => {
+    await stateServer.server?.close();
+    await stateServer.serve({ listen: ["tls://127.0.0.1:0"], tls: await files("server", "stateServer"), limits: { handshakeMs: 300 } });
+    const port = stateServer.server?.ports[0] ?? 0;
+    const silent = Array.from({ length: 50 }, () => connectTcp(port, "127.0.0.1"));
+    await Promise.all(silent.map((socket) => once(socket, "connect")));
+    const closed = Promise.all(silent.map((socket) => once(socket.resume(), "close")));
+    expect(await ask(await files("node", "system:node:node1"), "node1", `tls://127.0.0.1:${port}`)).toBe(1);
+    await closed;
+  });
+
+  test("gives one certificate its share of connections and no more", async () => {
+    await stateServer.server?.close();
+    await stateServer.serve({
+      listen: ["tls://127.0.0.1:0"],
+      tls: await files("server", "stateServer"),
+      limits: { streamsOfClientMax: 4 },
+    });
+    const port = stateServer.server?.ports[0] ?? 0;
+    const { ca, cert, key } = await files("node", "system:node:node1");
+    const [caText, certText, keyText] = await Promise.all([ca, cert, key].map((path) => readFile(path, "utf8")));
+    const sockets = Array.from({ length: 20 }, () =>
+      connect({ port, host: "127.0.0.1", ca: caText, cert: certText, key: keyText, ALPNProtocols: ["h2"] })
+        .on("error", () => undefined)
+        .resume(),
+    );
+    await eventually(() => sockets.filter((socket) => socket.destroyed).length === 12);
+    expect(stateServer.log.of("warn").some((line) => line.includes("more connections than one certificate may have"))).toBe(true);
+    for (const socket of sockets) socket.destroy();
+    await eventually(() => sockets.every((socket) => socket.closed));
+    expect(await ask({ ca, cert, key }, "node1", `tls://127.0.0.1:${port}`)).toBe(1);
+  });
+
+  test("has an address wait whose handshakes take long or fail, and refuses more of it before TLS", async () => {
+    const port = stateServer.server?.ports[0] ?? 0;
+    const node1 = await files("node", "system:node:node1");
+    const come = (count: number): readonly Socket[] =>
+      Array.from({ length: count }, () =>
+        connectTcp(port, "127.0.0.1")
+          .on("error", () => undefined)
+          .resume(),
+      );
+    const silent = come(HANDSHAKES_MAX);
+    await Promise.all(silent.map((socket) => once(socket, "connect")));
+    let answer: number | string | undefined;
+    void ask(node1, "node1").then((one) => (answer = one));
+    // Those that said nothing for a while make room, a few at a time.
+    await eventually(() => {
+      stateServer.clock.advance(PATIENCE_MS);
+      return answer !== undefined;
+    });
+    expect(answer).toBe(1);
+    const more = come(2 * HANDSHAKES_MAX + 1);
+    await eventually(() => stateServer.log.of("warn").some((line) => line.includes("refused before their handshake")));
+    for (const socket of [...silent, ...more]) socket.destroy();
+  });
+
+  test("closes the connections of a client that asks again and again for streams that it can't have, and of no other", async () => {
+    const target = `tls://127.0.0.1:${stateServer.server?.ports[0]}`;
+    const [node1, node2] = [await files("node1", "system:node:node1"), await files("node2", "system:node:node2")];
+    const streams: NodeStream[] = [];
+    const open = async (tls: TlsFiles): Promise<void> => void streams.push(await openNodeStream(target, () => undefined, tls));
+    for (let stream = 0; stream < 16; stream++) await open(node1);
+    await open(node2);
+    await eventually(() => stateServer.server?.stats.silentStreams === 17);
+    const first = Promise.all(streams.slice(0, 16).map((stream) => stream.ended));
+    for (let again = 0; again < REFUSED_STREAMS_MAX; again++) {
+      await open(node1);
+      await streams.at(-1)?.ended;
+    }
+    await first;
+    expect(stateServer.server?.stats.silentStreams).toBe(1);
+    for (const stream of streams) stream.cancel();
   });
 
   test("says what is missing", async () => {
