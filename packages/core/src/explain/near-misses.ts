@@ -100,7 +100,7 @@ const ISSUE_CAUSES: readonly (readonly [RegExp, CauseId])[] = [
   [/^an address it can't have is left out/, "lost_claim"],
   [/outside the ranges allowed/, "not_allowed"],
   [/^left out, no |they have different ports/, "incapable"],
-  [/^too many ports times/, "too_large"],
+  [/^too many ports times /, "too_large"],
 ];
 
 function issueCause({ object, what, hint }: Issue, id: CauseId): Cause {

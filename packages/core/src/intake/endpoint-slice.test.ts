@@ -179,6 +179,11 @@ describe("R-16 nodes and hints", () => {
     expect(what).toMatch(/^[\x20-\x7e]*$/);
   });
 
+  it("the first eight hints count, and more are reported", () => {
+    const { slice, what } = faulty(rawSlice("cart", [{ ip: "10.1.1.1", zones: "abcdefghi".split("") }]));
+    expect([slice?.endpoints[0]?.zoneHints.length, what]).toEqual([8, 'too many items of forZones, the first 8 count: "9"']);
+  });
+
   it("hints of another shape count as none", () => {
     const endpoints = [{ addresses: ["10.1.1.1"], hints: { forZones: [{ name: 7 }, "a"], forNodes: "node1" } }];
     const { slice } = readRaw({ ...rawSlice("cart", []), endpoints });
@@ -192,7 +197,8 @@ describe("the trigger annotation", () => {
     ["2024-01-01T00:00:00.123456789Z", 1_704_067_200_123],
     ["2024-01-01T01:00:00+01:00", 1_704_067_200_000],
     ["soon", undefined],
-  ])("%s", (triggered, ms) => expect(sound([pod], { triggered })?.triggeredMs).toBe(ms));
+    ["2024-01-01T00:00:00Z".padEnd(200_000, " "), undefined],
+  ])("%.40s", (triggered, ms) => expect(sound([pod], { triggered })?.triggeredMs).toBe(ms));
 });
 
 describe("R-55 the whole object", () => {

@@ -2,7 +2,7 @@ import { canonicalIP, compareAddresses, unusableReason } from "../model/addresse
 import { withEqual } from "../model/equal.ts";
 import { isDNSName } from "../model/names.ts";
 import type { EndpointSlice, IPFamily, SliceEndpoint, SlicePort } from "../model/api-objects.ts";
-import { isObject, isPort, listField, objectField, objectsField, protocolOf, textField, timeOf } from "./fields.ts";
+import { firstItems, isObject, isPort, listField, objectField, objectsField, protocolOf, textField, timeOf } from "./fields.ts";
 import type { Findings, ObjectName, Raw } from "./fields.ts";
 
 const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
@@ -10,6 +10,8 @@ const MANAGED_BY_LABEL = "endpointslice.kubernetes.io/managed-by";
 const MULTICLUSTER_LABEL = "multicluster.kubernetes.io/service-name";
 const TRIGGER_ANNOTATION = "endpoints.kubernetes.io/last-change-trigger-time";
 const NO_HINTS: readonly string[] = [];
+/** Hints of one endpoint and level. @source kubernetes pkg/apis/discovery/validation maxZoneHints */
+const HINTS_MAX = 8;
 
 /** Gives back one shared copy of equal strings: node and zone names recur a hundred thousand times. */
 export type Intern = (text: string) => string;
@@ -153,8 +155,8 @@ function readEndpoint(endpoint: Raw, { family, namespace, findings, reading }: E
     ready: readCondition(conditions, "ready", true, findings),
     serving: readCondition(conditions, "serving", true, findings),
     terminating: readCondition(conditions, "terminating", false, findings),
-    zoneHints: readHints(hints, "forZones", intern),
-    nodeHints: readHints(hints, "forNodes", intern),
+    zoneHints: readHints(hints, "forZones", findings, intern),
+    nodeHints: readHints(hints, "forNodes", findings, intern),
     podName: keepsPodNames ? readPodName(endpoint) : undefined,
   };
 }
@@ -214,8 +216,8 @@ function podNameOf(endpoint: Raw): string | undefined {
   return target["kind"] === "Pod" ? textField(target, "name") : undefined;
 }
 
-function readHints(hints: Raw, field: string, intern: Intern): readonly string[] {
-  const list = listField(hints, field);
+function readHints(hints: Raw, field: string, findings: Findings, intern: Intern): readonly string[] {
+  const list = firstItems(listField(hints, field), HINTS_MAX, field, findings);
   if (list.length === 0) return NO_HINTS;
   return list.flatMap((hint) => (isObject(hint) && typeof hint["name"] === "string" ? [intern(hint["name"])] : []));
 }

@@ -8,6 +8,7 @@ const NOTHING: Raw = {};
 const NO_ITEMS: readonly unknown[] = [];
 const NO_ISSUES: readonly Issue[] = [];
 const SHOWN_VALUES_MAX = 3;
+const TIME_LENGTH_MAX = 64;
 
 /** Read a field as an object; anything else reads as an empty one, and is noted unless it is absent. */
 export function objectField(raw: Raw, field: string, findings?: Findings): Raw {
@@ -36,6 +37,13 @@ export function objectsField(raw: Raw, field: string, findings: Findings): reado
   });
 }
 
+/** Give the first `max` items of a list; more are noted. */
+export function firstItems<T>(list: readonly T[], max: number, field: string, findings: Findings): readonly T[] {
+  if (list.length <= max) return list;
+  findings.add(`too many items of ${field}, the first ${max} count`, `${list.length}`, "remove some");
+  return list.slice(0, max);
+}
+
 /** Read a field as text; undefined when absent or something else. */
 export function textField(raw: Raw, field: string): string | undefined {
   const value = raw[field];
@@ -60,7 +68,7 @@ export function protocolOf(value: unknown): Protocol | undefined {
 
 /** Parse an RFC 3339 time to ms since the epoch; undefined when absent or unreadable. */
 export function timeOf(value: unknown): number | undefined {
-  if (typeof value !== "string") return undefined;
+  if (typeof value !== "string" || value.length > TIME_LENGTH_MAX) return undefined;
   const ms = Date.parse(value);
   return Number.isNaN(ms) ? undefined : ms;
 }
@@ -68,7 +76,7 @@ export function timeOf(value: unknown): number | undefined {
 /** Show a value from outside in a report: one line, only harmless characters, at most 60 of them. */
 export function shown(value: unknown): string {
   const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "nothing");
-  const safe = text.replace(/[^\x20-\x7e]/g, "?");
+  const safe = text.slice(0, 61).replace(/[^\x20-\x7e]/g, "?");
   return `"${safe.length > 60 ? `${safe.slice(0, 57)}...` : safe}"`;
 }
 

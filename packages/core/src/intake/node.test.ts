@@ -48,6 +48,18 @@ describe("R-61 a node's addresses, ranges and zone", () => {
     expect(issues).toEqual([]);
   });
 
+  it("the first 256 of each list, and more are reported", () => {
+    const ips = Array.from({ length: 300 }, (_, index) => `172.18.${index >> 8}.${index & 255}`);
+    const status = { addresses: ips.map((address) => ({ type: "InternalIP", address })) };
+    const spec = { podCIDRs: ips.map((ip) => `${ip}/32`) };
+    const { node, issues } = readRaw({ ...rawNode("node1"), status, spec });
+    expect([node?.addresses.length, node?.podCIDRs.length]).toEqual([256, 256]);
+    expect(issues.map(({ what }) => what)).toEqual([
+      'too many items of addresses, the first 256 count: "300"',
+      'too many items of podCIDRs, the first 256 count: "300"',
+    ]);
+  });
+
   it.each([
     ["both families", { podCIDRs: ["10.1.1.0/24", "fd00:1:1::/64"] }, ["10.1.1.0/24", "fd00:1:1::/64"]],
     ["the old field", { podCIDR: "10.1.1.0/24" }, ["10.1.1.0/24"]],

@@ -1,11 +1,13 @@
 import { canonicalIP, parseCIDR } from "../model/addresses.ts";
 import { isLabelValue } from "../model/names.ts";
 import type { Node, ServiceCIDR } from "../model/api-objects.ts";
-import { isObject, listField, objectField, objectsField, textField } from "./fields.ts";
+import { firstItems, isObject, listField, objectField, objectsField, textField } from "./fields.ts";
 import type { Findings, Raw } from "./fields.ts";
 
 const ZONE_LABEL = "topology.kubernetes.io/zone";
 const LEAVING_TAINT = "ToBeDeletedByClusterAutoscaler";
+/** Addresses, and ranges of pods, of one Node. */
+const ITEMS_MAX = 256;
 
 /**
  * Reduce a v1 Node to what a proxy reads.
@@ -16,7 +18,8 @@ const LEAVING_TAINT = "ToBeDeletedByClusterAutoscaler";
 export function readNode(raw: Raw, name: string, findings: Findings): Node {
   const spec = objectField(raw, "spec", findings);
   const metadata = objectField(raw, "metadata");
-  const entries = objectsField(objectField(raw, "status", findings), "addresses", findings);
+  const addresses = objectsField(objectField(raw, "status", findings), "addresses", findings);
+  const entries = firstItems(addresses, ITEMS_MAX, "addresses", findings);
   return {
     name,
     addresses: [...statusAddresses(entries, "InternalIP", findings), ...statusAddresses(entries, "ExternalIP", findings)],
@@ -40,7 +43,7 @@ function readZone(metadata: Raw, findings: Findings): string {
 }
 
 function podCIDRTexts(spec: Raw, findings: Findings): readonly unknown[] {
-  const list = listField(spec, "podCIDRs", findings);
+  const list = firstItems(listField(spec, "podCIDRs", findings), ITEMS_MAX, "podCIDRs", findings);
   if (list.length > 0) return list;
   return typeof spec["podCIDR"] === "string" && spec["podCIDR"] !== "" ? [spec["podCIDR"]] : [];
 }

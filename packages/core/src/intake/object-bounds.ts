@@ -6,6 +6,7 @@ import type { Findings, Raw } from "./fields.ts";
 
 /** Ports times addresses of one Service, and ports times load-balancer IPs times source ranges. */
 const PRODUCT_MAX = 20_000;
+const SOURCE_RANGES_MAX = 10_000;
 
 /**
  * Tell whether a Service asks for more than one object may; reports it. Counts list items and parses none of them.
@@ -22,13 +23,14 @@ export function isBeyondBounds(raw: Raw, findings: Findings): boolean {
   const sources = ranges * Math.max(1, ingress.length);
   const report = (what: string, text: string): void =>
     findings.add(
-      `too many ports times ${what}, the Service stays as it was with the addresses and node ports that it still names`,
+      `too many ${what}, the Service stays as it was with the addresses and node ports that it still names`,
       // With its address, by which `turnout why` finds the report.
       `${textField(spec, "clusterIP") ?? "no cluster IP"}: ${ports} x ${text}`,
-      `split the Service: at most ${PRODUCT_MAX} are allowed`,
+      `split the Service: at most ${PRODUCT_MAX} are allowed, with ${SOURCE_RANGES_MAX} source ranges`,
     );
-  if (ports * addresses > PRODUCT_MAX) report("addresses", `${addresses}`);
-  else if (ports * sources > PRODUCT_MAX) report("source ranges of load-balancer IPs", `${sources}`);
+  if (ports * addresses > PRODUCT_MAX) report("ports times addresses", `${addresses}`);
+  else if (ranges > SOURCE_RANGES_MAX || ports * sources > PRODUCT_MAX)
+    report("ports times source ranges of load-balancer IPs", `${sources}`);
   else return false;
   return true;
 }

@@ -3,7 +3,9 @@ import type { ServicePort } from "./rows.ts";
 import { rawService, rawSlice } from "../testing/objects.ts";
 import type { EndpointShort, RawObject } from "../testing/objects.ts";
 import { createStoreView, rowsOf } from "../testing/view.ts";
-import { endpointsPerPort, withFirstEndpoints } from "./first-endpoints.ts";
+import { DEFAULT_SETTINGS } from "../policy/node-context.ts";
+import { ServiceTable } from "../state/service-table.ts";
+import { EndpointChoice, endpointsPerPort } from "./first-endpoints.ts";
 
 function rowWith(endpoints: readonly EndpointShort[], spec: RawObject = {}): ServicePort {
   const node: RawObject = { kind: "Node", metadata: { name: "node1", labels: { "topology.kubernetes.io/zone": "zone-a" } } };
@@ -14,6 +16,10 @@ function rowWith(endpoints: readonly EndpointShort[], spec: RawObject = {}): Ser
 
 function many(count: number, more: Omit<EndpointShort, "ip"> = {}, net = 1): readonly EndpointShort[] {
   return Array.from({ length: count }, (_, index) => ({ ip: `10.1.${net}.${index + 1}`, node: "node2", ...more }));
+}
+
+function withFirstEndpoints(row: ServicePort, most: number, nodeName: string): ServicePort {
+  return new EndpointChoice(nodeName).firstOfRow(row, most);
 }
 
 function ips({ endpoints }: ServicePort): readonly string[] {
@@ -80,9 +86,12 @@ describe("R-67 products of a tenant's lists", () => {
     const ports = Array.from({ length: 400 }, (_, index) => ({ name: `p${index}`, port: index + 1 }));
     const externalIPs = Array.from({ length: 49 }, (_, index) => `203.0.113.${index + 1}`);
     const slices = [0, 1, 2].map((net) => rawSlice("cart", many(250, {}, net), { name: `cart-${net}`, ports }));
-    const { view, pull } = createStoreView([rawService("cart", { ports, externalIPs }), ...slices]);
+    const { view, pull, store } = createStoreView([rawService("cart", { ports, externalIPs }), ...slices]);
     pull();
-    const sizes = new Set([...view.rows.values()].map(({ endpoints, cluster }) => [endpoints.length, cluster.length].join()));
-    expect([...sizes]).toEqual(["100,100"]);
+    const table = new ServiceTable(store, { family: "IPv4" });
+    table.update();
+    const shared = table.view({ nodeName: "node1", settings: DEFAULT_SETTINGS }).changesSince(undefined)?.set ?? [];
+    const sizes = [...view.rows.values(), ...shared].map(({ endpoints, cluster }) => [endpoints.length, cluster.length].join());
+    expect([sizes.length, [...new Set(sizes)]]).toEqual([800, ["100,100"]]);
   });
 });

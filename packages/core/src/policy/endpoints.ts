@@ -1,7 +1,7 @@
 import { compareAddresses, hostPort } from "../model/addresses.ts";
 import type { Endpoint } from "../model/rows.ts";
 import type { EndpointSlice, IPFamily, Protocol, SliceEndpoint } from "../model/api-objects.ts";
-import { endpointsPerPort, firstOf } from "../model/first-endpoints.ts";
+import { EndpointChoice, endpointsPerPort } from "../model/first-endpoints.ts";
 
 /** The endpoints of one port of a Service. */
 export interface PortEndpoints {
@@ -102,12 +102,14 @@ class Merger {
   readonly #nodeName: string;
   /** Endpoints of one port at most. */
   readonly #most: number;
+  readonly #choice: EndpointChoice;
   readonly #merged = new Map<string, Merged>();
   readonly #first = new Map<readonly SliceEndpoint[], readonly SliceEndpoint[]>();
 
   constructor(nodeName: string, most: number) {
     this.#nodeName = nodeName;
     this.#most = most;
+    this.#choice = new EndpointChoice(nodeName);
   }
 
   merge(found: readonly PortSource[]): Merged {
@@ -149,9 +151,9 @@ class Merger {
   }
 
   #chosen<T>(items: readonly T[], entryOf: (item: T) => SliceEndpoint): readonly T[] {
-    const chosen = firstOf(items.length, this.#most, (index) => {
+    const chosen = this.#choice.firstOf(items.length, this.#most, (index) => {
       const entry = entryOf(items[index] as T);
-      return { rank: isUsable(entry) ? (isOn(entry, this.#nodeName) ? 0 : 1) : 2, text: `${this.#nodeName} ${entry.ip}` };
+      return { rank: isUsable(entry) ? (isOn(entry, this.#nodeName) ? 0 : 1) : 2, ip: entry.ip };
     });
     return chosen.map((index) => items[index] as T);
   }

@@ -1,7 +1,7 @@
 import type { ChangeSet, ServicePort } from "../model/rows.ts";
 import { serviceKeyOf } from "../model/names.ts";
 import type { Issue } from "../model/api-objects.ts";
-import { endpointsPerPort, withFirstEndpoints } from "../model/first-endpoints.ts";
+import { EndpointChoice, endpointsPerPort } from "../model/first-endpoints.ts";
 
 /** What a backend is taken to carry of one Service that doesn't say otherwise: see `BackendModule.serviceEntriesMax`. */
 export const SERVICE_ENTRIES_MAX = 100_000;
@@ -48,7 +48,9 @@ export class ServiceBound {
       if (rows.length === 0) this.#services.delete(service);
       else this.#services.set(service, rows);
       const most = this.#endpointsPerPort(service, rows, before.has(service));
-      if (most < Infinity || before.has(service)) for (const row of rows) others.push(withFirstEndpoints(row, most, this.#nodeName));
+      if (most === Infinity && !before.has(service)) continue;
+      const choice = new EndpointChoice(this.#nodeName);
+      for (const row of rows) others.push(choice.firstOfRow(row, most));
     }
     if (others.length === 0) return changes;
     return { ...changes, set: [...new Map([...changes.set, ...others].map((row) => [row.key, row])).values()] };
