@@ -38,6 +38,11 @@ test.each<readonly [main: string, args: readonly string[], says: string]>([
   ["bench/healing/chaos-main.ts", ["--wrong"], "Unknown option '--wrong'; usage: npm run e2e:chaos -- --help"],
   ["bench/healing/chaos-main.ts", ["--only", "ntf"], "--only ntf: choose from "],
   ["bench/healing/chaos-main.ts", ["--rounds"], "Option '--rounds <value>' argument missing; usage: "],
+  [
+    "e2e/attacks/main.ts",
+    ["--only", "ipvs"],
+    "--only ipvs: choose from nft, ebpf, userspace, iptables; usage: npm run e2e:attacks -- --help",
+  ],
   ["e2e/cluster/main.ts", ["sideways"], "sideways: up, down, move, or no word; usage: npm run e2e:cluster -- --help"],
   ["e2e/faults/main.ts", ["ntf"], "backend ntf: choose from nft, iptables"],
   ["e2e/images/main.ts", ["bogus"], "variant bogus: choose from "],

@@ -32,4 +32,6 @@ export { leftoversAmong, startTicksOf, thisOwner } from "./namespaces.ts";
 export type { Owner } from "./namespaces.ts";
 export { createProcess } from "./process.ts";
 export type { Ending, NodeProcess } from "./process.ts";
+export { openRawSocket } from "./raw/raw-socket.ts";
+export type { RawPacket, RawSocket } from "./raw/raw-socket.ts";
 export { sweepLeftovers } from "./sweep.ts";
