@@ -42,6 +42,8 @@ function scrape(metrics: Metrics, read: () => readonly BackendMetric[] | Promise
     triggersMs: [1],
     put: 0,
     removed: 0,
+    queuedMs: [],
+    waitingSinceMs: undefined,
     deferred: 0,
     drifted: 0,
     driftedSome: [],

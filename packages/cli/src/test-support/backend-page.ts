@@ -15,6 +15,8 @@ const SYNCED = {
   durationMs: 1,
   put: 1,
   removed: 0,
+  queuedMs: [],
+  waitingSinceMs: undefined,
   deferred: 0,
   drifted: 0,
   driftedSome: [],

@@ -12,6 +12,9 @@ export interface FeedReaderOptions {
   readonly retryMs: number;
 }
 
+/** So long a wait is at least, in ms: what has come is heard, so that what is due is done together with it, and not before it. */
+const HEARING_MS = 1;
+
 /** Why a wait ended: a change set came; it is time, or somebody woke it; the feed was lost, and will be asked again. */
 export type Heard = ChangeSet | "due" | "lost";
 
@@ -43,7 +46,7 @@ export class FeedReader {
     if (this.#reported === undefined) {
       const stop = new AbortController();
       const waits: Promise<void>[] = [this.#waiters.wait(signal)];
-      if (Number.isFinite(untilMs)) waits.push(clock.sleep(untilMs - clock.nowMs(), stop.signal));
+      if (Number.isFinite(untilMs)) waits.push(clock.sleep(Math.max(HEARING_MS, untilMs - clock.nowMs()), stop.signal));
       await Promise.race(waits);
       stop.abort();
       this.wake();

@@ -41,6 +41,11 @@ function sorted<T>(map: ReadonlyMap<string, T>): readonly (readonly [string, T])
   return [...map].toSorted(([a], [b]) => (a < b ? -1 : 1));
 }
 
+/** The addresses and ports that a host answers. */
+function answered({ objects }: ToyHost): ReadonlySet<string> {
+  return new Set([...objects.values()].flatMap(({ kind, key }) => (kind === "destination" ? [key] : [])));
+}
+
 /** What a host holds after one sync of this store, from nothing. */
 async function fromScratch(objectEvents: readonly ObjectEvent[]): Promise<ToyHost> {
   const bench = await createSyncBench([], { isSynced: false });
@@ -136,6 +141,27 @@ describe("R-58 any history of syncs", () => {
         expect(sorted(bench.host.objects)).toEqual(sorted((await fromScratch(history.map(([one]) => one))).objects));
       }),
       { numRuns: 60 },
+    );
+  });
+
+  it("in turns of one Service, leaves the same, and what is answered before and after is answered meanwhile", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.array(objectEvent, { minLength: 1, maxLength: 5 }), { maxLength: 12 }), async (history) => {
+        const bench = await createSyncBench([], { turnMs: 0 });
+        for (const some of history) {
+          const before = answered(bench.host);
+          for (const one of some) bench.carryOut(one);
+          const seen: ReadonlySet<string>[] = [];
+          bench.host.onPlan = (): void => void seen.push(answered(bench.host));
+          await bench.clock.advance(100);
+          const kept = [...answered(bench.host)].filter((place) => before.has(place));
+          for (const during of seen) expect(kept.filter((place) => !during.has(place))).toEqual([]);
+        }
+        await bench.stop();
+        expect([bench.observer.failures, bench.log.lines]).toEqual([[], []]);
+        expect(sorted(bench.host.objects)).toEqual(sorted((await fromScratch(history.flat())).objects));
+      }),
+      { numRuns: 100 },
     );
   });
 

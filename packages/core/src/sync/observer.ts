@@ -2,14 +2,18 @@ import type { ProxyError } from "../model/errors.ts";
 import type { ChangeSet } from "../model/rows.ts";
 import type { IPFamily } from "../model/api-objects.ts";
 
-/** A sync that succeeded, or did what it could in its turn: then `deferred` is above 0, and the next one carries on at once. Times in ms. */
+/** A sync that succeeded, or did what it could in its turn: then `waitingSinceMs` says so, and the next one carries on at once. Times in ms. */
 export interface SyncedEvent {
   readonly family: IPFamily;
   /** Everything was compared with the host, not just what changed. */
   readonly full: boolean;
   readonly durationMs: number;
-  /** When the endpoint changes that are now in force were triggered; none as long as something is deferred. */
+  /** When the endpoint changes of change sets that are in force as a whole now were triggered. */
   readonly triggersMs: readonly number[];
+  /** When these change sets came. */
+  readonly queuedMs: readonly number[];
+  /** When the oldest change set came that is not in force as a whole: the turn of some of its rows has not come, or time was up; undefined: all are. */
+  readonly waitingSinceMs: number | undefined;
   readonly put: number;
   readonly removed: number;
   /** Objects not tried yet, because the time of the turn was up. */

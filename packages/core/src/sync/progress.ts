@@ -1,11 +1,34 @@
 import type { ProxyError } from "../model/errors.ts";
+import type { ChangeSet } from "../model/rows.ts";
 
 /** Triggers that are remembered at most; they are a sample for a histogram of latencies, and while syncs fail they pile up. */
 const TRIGGERS_MAX = 10_000;
 
+/** Change sets that are told apart at most; while syncs fail they pile up, and later ones count as one. */
+const CHANGE_SETS_MAX = 100;
+
+/** A change set that is not in force as a whole. */
+interface Open {
+  readonly atMs: number;
+  readonly triggersMs: number[];
+  /** Rows of it that were still waiting when they were last looked at; undefined: it takes all rows there are. */
+  keys: Set<string> | undefined;
+}
+
+/** What is in force as a whole by now, in ms since the epoch. */
+export interface Settled {
+  /** When the endpoint changes in it were triggered. */
+  readonly triggersMs: readonly number[];
+  /** When each of its change sets came. */
+  readonly queuedMs: readonly number[];
+  /** When the oldest of the others came; undefined: there is none. */
+  readonly waitingSinceMs: number | undefined;
+}
+
 /** How far a sync loop has come: what health and metrics tell. Times in ms since the epoch. */
 export class Progress {
-  #triggersMs: number[] = [];
+  #open: Open[] = [];
+  #triggerCount = 0;
   #lastSuccessMs: number | undefined;
   #pendingSinceMs: number | undefined;
   #lastError: ProxyError | undefined;
@@ -25,10 +48,18 @@ export class Progress {
     return this.#lastError;
   }
 
-  /** A change came; `triggersMs`: when the endpoint changes in it were triggered, the earliest of which are remembered. */
-  queued(atMs: number, triggersMs: readonly number[]): void {
+  /** A change set came; of the times at which its endpoint changes were triggered the earliest are remembered. */
+  queued(atMs: number, { full, set, delete: gone, triggersMs }: Pick<ChangeSet, "full" | "set" | "delete" | "triggersMs">): void {
     this.#pendingSinceMs ??= atMs;
-    for (const triggerMs of triggersMs.slice(0, TRIGGERS_MAX - this.#triggersMs.length)) this.#triggersMs.push(triggerMs);
+    const last = this.#open.length < CHANGE_SETS_MAX ? undefined : this.#open.at(-1);
+    const one = last ?? { atMs, triggersMs: [], keys: new Set<string>() };
+    if (last === undefined) this.#open.push(one);
+    if (full) one.keys = undefined;
+    else for (const key of [...gone, ...set.map((row) => row.key)]) one.keys?.add(key);
+    for (const triggerMs of triggersMs.slice(0, TRIGGERS_MAX - this.#triggerCount)) {
+      one.triggersMs.push(triggerMs);
+      this.#triggerCount++;
+    }
   }
 
   /** A sync failed. Also when nothing changed: what the host lost and can't be given back is waiting too. */
@@ -37,20 +68,25 @@ export class Progress {
     this.#pendingSinceMs ??= startMs;
   }
 
-  /** A sync was out of time, and did something: what it left waits from now on. Which triggers that concerns isn't known, so there are none. */
-  paused(atMs: number): readonly number[] {
+  /** A sync did what it could; `waiting`: rows that wait for the next one, which do so from now on; undefined: everything is in force. */
+  synced(atMs: number, waiting: readonly string[] | undefined): Settled {
     this.#lastError = undefined;
-    this.#pendingSinceMs = atMs;
-    return [];
+    this.#pendingSinceMs = waiting === undefined ? undefined : atMs;
+    if (waiting === undefined) this.#lastSuccessMs = atMs;
+    const still = waiting === undefined ? undefined : new Set(waiting);
+    const settled = this.#open.filter((one) => still === undefined || isSettled(one, still));
+    this.#open = this.#open.filter((one) => !settled.includes(one));
+    const triggersMs = settled.flatMap((one) => one.triggersMs);
+    this.#triggerCount -= triggersMs.length;
+    return { triggersMs, queuedMs: settled.map((one) => one.atMs), waitingSinceMs: this.#open[0]?.atMs };
   }
+}
 
-  /** Everything is in force; returns the triggers of what is now. */
-  succeeded(atMs: number): readonly number[] {
-    const triggersMs = this.#triggersMs;
-    this.#triggersMs = [];
-    this.#lastError = undefined;
-    this.#lastSuccessMs = atMs;
-    this.#pendingSinceMs = undefined;
-    return triggersMs;
+/** Whether none of a change set's rows waits any more. */
+function isSettled({ keys }: Open, waiting: ReadonlySet<string>): boolean {
+  for (const key of keys ?? []) {
+    if (waiting.has(key)) return false;
+    keys?.delete(key);
   }
+  return keys !== undefined;
 }

@@ -124,7 +124,7 @@ export class Reconciler<H, K extends KernelObject, S> {
     const { wanted } = this.#options;
     wanted.leaveQuarantined();
     wanted.suspect();
-    const keys = wanted.pending.filter((key) => !wanted.quarantined.has(key));
+    const keys = wanted.pending.filter((key) => !wanted.quarantined.has(key) && !wanted.isUntried(key));
     for (const key of keys) wanted.suspend(key);
     try {
       return await this.#tryRows(keys, signal);

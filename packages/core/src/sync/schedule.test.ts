@@ -63,8 +63,8 @@ describe("when a sync is due", () => {
     const times = schedule();
     times.began(100, true);
     times.paused(150);
-    expect([times.restMs(150), times.dueMs, times.isUnfinished]).toEqual([0, 151, true]);
-    times.began(151, false);
+    expect([times.restMs(150), times.dueMs, times.isUnfinished]).toEqual([0, 150, true]);
+    times.began(150, false);
     times.succeeded(160, Number.POSITIVE_INFINITY, 0);
     expect([times.restMs(160), times.isUnfinished]).toEqual([1_000, false]);
     times.began(2_000, false);

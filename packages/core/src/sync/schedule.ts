@@ -15,9 +15,6 @@ export interface ScheduleOptions {
 /** Comparing everything takes up to this share of the time, where nothing was seen to have changed. A host has two families. */
 const COMPARING_SHARE = 0.005;
 
-/** Between two turns of one plan: enough for the process to hear what came meanwhile. */
-const BREATH_MS = 1;
-
 /**
  * When a sync loop syncs. Pure: it is told the time, in ms since the epoch.
  *
@@ -92,7 +89,7 @@ export class Schedule {
   /** It was out of time: the next one carries on at once. */
   paused(nowMs: number): void {
     this.#backoff.reset();
-    this.#dueMs = nowMs + BREATH_MS;
+    this.#dueMs = nowMs;
     this.#endMs = nowMs;
     this.#isUnfinished = true;
   }

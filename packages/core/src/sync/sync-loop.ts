@@ -14,6 +14,7 @@ import { Readiness } from "./readiness.ts";
 import { Reconciler, type Refusal } from "./reconciler.ts";
 import { RollingAudit } from "./rolling-audit.ts";
 import { Schedule, type ScheduleOptions } from "./schedule.ts";
+import { TurnBudget } from "./turns/turn-budget.ts";
 import { WantedRows } from "./wanted-rows.ts";
 import type { Clock, Log } from "../contract/world.ts";
 
@@ -48,8 +49,8 @@ const LASTING: readonly ErrorCode[] = ["invalid_object", "host_unsupported", "to
  * Keeps one family of one host in step with a feed.
  *
  * Shape: the first change after quiet runs at once, then at least `minIntervalMs` lie between syncs; what arrives in
- * between is merged by the feed. A failure is retried with doubling waits up to `retryMs`. Where the backend deferred something the next sync
- * follows at once, with what came meanwhile.
+ * between is merged by the feed. A failure is retried with doubling waits up to `retryMs`. Where rows wait for their turn, or the backend deferred
+ * something, the next sync follows at once, with what came meanwhile.
  * Edges: nothing is dropped, and what the host refuses concerns nothing else, see {@link Reconciler}.
  */
 export class SyncLoop<H, K extends KernelObject, S> {
@@ -63,6 +64,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
   readonly #schedule: Schedule;
   readonly #audit: RollingAudit<H, K, S>;
   readonly #progress = new Progress();
+  readonly #budget: TurnBudget;
   #host: H;
   /** What somebody left of what the host held, one thing after another, since the last sync. */
   #left: LeftObjects[] = [];
@@ -71,6 +73,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
     this.#options = options;
     const { backend, host, family, clock, log, observer, retryMs, dryRun, capabilities, report, turnMs = TURN_MS } = options;
     this.#host = host;
+    this.#budget = new TurnBudget(turnMs);
     this.#wanted = new WantedRows(backend, host, { capabilities, ...(report === undefined ? {} : { report }) });
     this.readiness = new Readiness({ backend, ledger: this.#wanted.ledger, clock, retryMs, waitingRows: () => this.waitingRows });
     this.#hostLink = new HostLink({ backend, ledger: this.#wanted.ledger, family, clock, log, dryRun, turnMs });
@@ -227,7 +230,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
   #accept(changes: ChangeSet): void {
     const { clock, family, observer } = this.#options;
     const atMs = clock.nowMs();
-    this.#progress.queued(atMs, changes.triggersMs);
+    this.#progress.queued(atMs, changes);
     this.readiness.heard(changes.set);
     observer.queued({ family, atMs, changes });
     this.#wanted.accept(changes);
@@ -255,17 +258,19 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const isFull = !this.#hostLink.isKnown;
     schedule.began(startMs, isFull);
     this.#wanted.setHost(this.#host);
+    const entries = this.#wanted.take(this.#budget.entries);
     // From here on the new rules may let flows in that the old rows say should go.
     this.#forgetter.postpone(changingDestinations(this.#wanted.uncommitted()));
     try {
       const count = await this.#reconciler.reconcile(signal);
+      // What looking at the host took says nothing of a turn.
+      if (!isFull) this.#budget.took(entries, count.put + count.removed, clock.nowMs() - startMs);
       this.#succeeded(isFull, startMs, count);
       return undefined;
-    } catch (cause) {
-      if (signal.aborted) return new ProxyError("canceled", "sync was stopped", { cause });
+    } catch (error) {
+      if (signal.aborted) return new ProxyError("canceled", "sync was stopped", { cause: error });
       // What isn't an operating error is a defect of ours or the backend's, and ends the process; rules stay.
-      if (!ProxyError.is(cause)) throw cause;
-      const error = cause;
+      if (!ProxyError.is(error)) throw error;
       const atMs = clock.nowMs();
       this.readiness.synced("failed");
       this.#hostLink.distrust();
@@ -285,16 +290,16 @@ export class SyncLoop<H, K extends KernelObject, S> {
     const { ledger } = this.#wanted;
     const atMs = clock.nowMs();
     const { hasLooked, lookingMs, hasRepaired: repaired, drifted, driftedSome } = this.#hostLink.drainFindings();
-    if (deferred > 0) this.#schedule.paused(atMs);
+    const isUnfinished = deferred > 0 || this.#wanted.areWaiting;
+    if (isUnfinished) this.#schedule.paused(atMs);
     else this.#schedule.succeeded(atMs, Math.min(ledger.lingeringDueMs, this.#reconciler.retryAtMs ?? Number.POSITIVE_INFINITY), lookingMs);
-    const triggersMs = deferred > 0 ? this.#progress.paused(atMs) : this.#progress.succeeded(atMs);
-    const full = isFull || hasLooked;
-    const objects = ledger.appliedCount;
-    const found = { drifted, driftedSome, repaired };
-    observer.synced({ family, full, durationMs: atMs - startMs, triggersMs, put, removed, deferred, ...found, objects, atMs });
     const flows = this.#wanted.commit();
+    const settled = this.#progress.synced(atMs, isUnfinished ? this.waitingRows : undefined);
+    const counts = { put, removed, deferred, objects: ledger.appliedCount };
+    const found = { full: isFull || hasLooked, drifted, driftedSome, repaired };
+    observer.synced({ family, atMs, durationMs: atMs - startMs, ...counts, ...found, ...settled });
     this.readiness.synced("succeeded");
-    const changing = deferred > 0 ? changingDestinations(this.#wanted.uncommitted()) : [];
+    const changing = changingDestinations(deferred > 0 ? this.#wanted.uncommitted() : []);
     if (this.#options.dryRun === undefined) this.#forgetter.forget(flows, changing);
   }
 }

@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { ProxyError } from "../model/errors.ts";
-import { rawSlice } from "../testing/objects.ts";
+import type { TestClock } from "../testing/clock.ts";
+import { rawService, rawSlice } from "../testing/objects.ts";
 import type { RawObject } from "../testing/objects.ts";
 import { createSyncBench, service, services } from "../test-support/sync-bench.ts";
 import type { SyncBench } from "../test-support/sync-bench.ts";
+import { ToyHost } from "../test-support/toy-backend.ts";
 
 const MANY = 40;
 
@@ -142,5 +144,99 @@ describe("a host that can do so much in a turn", () => {
     const bench = await createSyncBench(services(9), { isIdle: true, faults: { stepsPerTurn: 2 } });
     await bench.loop.once(new AbortController().signal);
     expect([bench.addresses().length, bench.loop.pendingSinceMs]).toEqual([9, undefined]);
+  });
+});
+
+/** A host on which each step of a plan takes so long, in ms. */
+class SlowHost extends ToyHost {
+  clock: TestClock | undefined;
+  readonly #perStepMs: number;
+
+  constructor(perStepMs: number) {
+    super();
+    this.#perStepMs = perStepMs;
+  }
+
+  override open(): ReturnType<ToyHost["open"]> {
+    const inner = super.open();
+    const apply: typeof inner.apply = async (plan, signal, turn) => {
+      await this.clock?.sleep(plan.steps.length * this.#perStepMs, signal);
+      return await inner.apply(plan, signal, turn);
+    };
+    return { ...inner, apply };
+  }
+}
+
+/** Service number n of another namespace, with one of its forms. */
+function flooding(n: number, form: number): RawObject {
+  const spec = { clusterIP: `10.97.${n >> 8}.${n & 255}`, sessionAffinity: form % 2 === 0 ? "None" : "ClientIP" };
+  return rawService(`e${n}`, spec, { namespace: "evil" });
+}
+
+describe("a namespace in which much changes", () => {
+  const FLOOD = 400;
+  const flood = (bench: SyncBench, form: number): void => {
+    for (let n = 0; n < FLOOD; n++) bench.upsert(flooding(n, form));
+  };
+
+  /** A bench with 400 Services of one namespace in force, on a host that takes 5 ms for each object. */
+  async function createFlooded(): Promise<SyncBench> {
+    const host = new SlowHost(5);
+    const bench = await createSyncBench([service(1), ...Array.from({ length: FLOOD }, (_, n) => flooding(n, 0))], { host });
+    host.clock = bench.clock;
+    return bench;
+  }
+
+  it("delays another one's change by two turns of 100 ms at most, however much waits", async () => {
+    const bench = await createFlooded();
+    flood(bench, 1);
+    // How much a turn can do is known after the first one.
+    await bench.clock.advance(1_000);
+    for (let n = 2; n < 20; n++) {
+      bench.upsert(service(n));
+      await bench.clock.advance(205);
+      expect(bench.addresses()).toContain(`10.96.0.${n}`);
+      // It never ends: what has changed changes again.
+      if (n % 4 === 0) flood(bench, n / 4);
+    }
+    expect(bench.observer.syncs.at(-1)?.waitingSinceMs).toBeDefined();
+    await bench.clock.advance(60_000);
+    expect(bench.loop.waitingRows).toEqual([]);
+    expect(bench.observer.syncs.at(-1)?.waitingSinceMs).toBeUndefined();
+  });
+
+  it("has another one's change reported when it is in force, and its own when they are", async () => {
+    const bench = await createFlooded();
+    flood(bench, 1);
+    await bench.clock.advance(0);
+    const [floodMs, victimMs] = [bench.clock.nowMs(), bench.clock.nowMs() + 1_000];
+    await bench.clock.advance(1_000);
+    bench.observer.syncs.length = 0;
+    bench.upsert(service(2));
+    await bench.clock.advance(205);
+    expect(bench.observer.syncs.flatMap(({ queuedMs }) => queuedMs)).toHaveLength(1);
+    expect(bench.observer.syncs.at(-1)?.waitingSinceMs).toBe(floodMs);
+    expect(bench.loop.waitingRows.length).toBeGreaterThan(FLOOD / 4);
+    expect(bench.loop.pendingSinceMs).toBeGreaterThan(victimMs);
+    await bench.clock.advance(60_000);
+    expect(bench.observer.syncs.flatMap(({ queuedMs }) => queuedMs)).toHaveLength(2);
+  });
+
+  it("has a row that the host refuses blamed, and no row of another's that waits for its turn", async () => {
+    const bench = await createFlooded();
+    bench.host.faults = { refuses: ({ key }) => key.startsWith("10.97.0.7:") };
+    flood(bench, 1);
+    bench.upsert(service(2));
+    await bench.clock.advance(60_000);
+    expect(bench.observer.quarantines.at(-1)).toEqual(["evil/e7:http/TCP"]);
+    expect(bench.addresses()).toContain("10.96.0.2");
+    bench.host.faults = {};
+    await bench.clock.advance(60_000);
+    expect([bench.loop.waitingRows, bench.loop.refusals]).toEqual([[], []]);
+  });
+
+  it("comes into force at a start all at once", async () => {
+    const bench = await createFlooded();
+    expect([bench.host.plans, bench.addresses().length]).toEqual([1, FLOOD + 1]);
   });
 });

@@ -9,6 +9,7 @@ import { isEqual } from "../model/equal.ts";
 import { isManyEndpoints } from "../model/many-endpoints.ts";
 import { invariant } from "../model/errors.ts";
 import { Ledger } from "./ledger.ts";
+import { WaitingRows } from "./turns/waiting-rows.ts";
 import type { ChangeSet, NodeContext, ServicePort } from "../model/rows.ts";
 import type { Issue } from "../model/api-objects.ts";
 import type { FlowFilter } from "../contract/world.ts";
@@ -26,8 +27,8 @@ interface Baseline<K> {
 /**
  * The rows a backend should have in force, and the ledger of what that means on the host.
  *
- * Shape: `pending` rows differ from what was last in force; `quarantined` ones (a subset) are kept back as they were because
- * the host refused them.
+ * Shape: `pending` rows differ from what was last in force. Of them `quarantined` ones are kept back as they were because the host refused them, and
+ * waiting ones because their turn has not come: the ledger learns of them in {@link WantedRows.take}.
  * Edges: a row that was in force before this process began is kept back as the host has it.
  */
 export class WantedRows<H, K extends KernelObject> {
@@ -37,6 +38,7 @@ export class WantedRows<H, K extends KernelObject> {
   readonly #report: (issue: Issue) => void;
   readonly #rows = new Map<string, ServicePort>();
   readonly #pending = new Map<string, Baseline<K>>();
+  readonly #waiting = new WaitingRows();
   readonly #quarantined = new Set<string>();
   /** What is reported of rows that are reduced to what the backend can do. */
   readonly #issues = new Map<string, readonly Issue[]>();
@@ -89,24 +91,48 @@ export class WantedRows<H, K extends KernelObject> {
     return this.#quarantined;
   }
 
-  /** Take a change set in. */
+  /** Rows wait for their turn. */
+  get areWaiting(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  /** Whether a pending row waits for its turn, and the ledger has it as it was last in force. */
+  isUntried(key: string): boolean {
+    const [before, now] = [this.#pending.get(key)?.objects, this.ledger.objectsOf(key)];
+    return this.#waiting.has(key) && (before === now || (before?.length === 0 && now.length === 0));
+  }
+
+  /** Take a change set in. A whole state, and all that comes before one is in force, is wanted at once; other rows wait for {@link WantedRows.take}. */
   accept(changes: ChangeSet): void {
     const kept = new Set(changes.set.map(({ key }) => key));
     const gone = changes.full ? [...this.#rows.keys()].filter((key) => !kept.has(key)) : changes.delete;
-    for (const key of [...gone, ...kept]) this.#remember(key);
+    const keys = [...gone, ...kept];
+    const before = keys.map((key) => this.#rows.get(key));
+    for (const key of keys) this.#remember(key);
     for (const key of gone) {
       this.#take(key, undefined);
       this.#issues.delete(key);
     }
     for (const row of changes.set) this.#take(row.key, this.#fit(row));
     if (this.#isRenderedAnew(changes.node ?? this.node)) return;
-    const rendered = new Map<string, readonly K[]>();
-    for (const key of [...gone, ...kept]) {
-      this.#quarantined.delete(key);
-      rendered.set(key, this.#render(this.#rows.get(key)));
-    }
-    // All at once: rows of one change may trade addresses.
-    this.ledger.setRows(rendered);
+    for (const key of keys) this.#quarantined.delete(key);
+    if (changes.full || !this.#hasCommitted) {
+      // Also rows that are gone, and waited for that.
+      this.take(Number.POSITIVE_INFINITY);
+      this.#want(keys);
+    } else for (const [index, key] of keys.entries()) this.#waiting.add(key, before[index], this.#rows.get(key));
+  }
+
+  /** Want the rows whose turn it is, up to so many entries; says how many they have. */
+  take(entriesMax: number): number {
+    const { keys, entries } = this.#waiting.take(entriesMax);
+    this.#want(keys);
+    return entries;
+  }
+
+  /** All at once: rows of one change may trade addresses. */
+  #want(keys: readonly string[]): void {
+    this.ledger.setRows(new Map(keys.map((key) => [key, this.#render(this.#rows.get(key))])));
   }
 
   /** Render again with new host facts what reads them. */
@@ -124,6 +150,7 @@ export class WantedRows<H, K extends KernelObject> {
 
   /** Leave a pending row as the host has it, in its old form, its new one or something between. */
   suspend(key: string): void {
+    this.#waiting.delete(key);
     const before = this.#pending.get(key)?.objects;
     this.ledger.keepRow(key, before && [...before, ...this.#render(this.#rows.get(key))].map(objectId));
   }
@@ -148,18 +175,21 @@ export class WantedRows<H, K extends KernelObject> {
 
   /** Have every row pending that the host does not hold as it should, e.g. because a foreign hand took it: it may be the one that is refused. */
   suspect(): void {
-    for (const key of this.ledger.owing()) this.#remember(key);
+    for (const key of this.ledger.owing()) {
+      this.#remember(key);
+      this.#waiting.delete(key);
+    }
   }
 
   /** Want a row as it should be. */
   release(key: string): void {
     this.#quarantined.delete(key);
-    this.ledger.setRow(key, this.#render(this.#rows.get(key)));
+    this.#want([key]);
   }
 
-  /** Rows not yet in force, as they were and as they should be. */
+  /** Rows not yet in force of which the ledger knows, as they were and as they should be. */
   *uncommitted(): Iterable<RowChange> {
-    for (const [key, { row }] of this.#pending) yield { before: row, after: this.#rows.get(key) };
+    for (const [key, { row }] of this.#pending) if (!this.isUntried(key)) yield { before: row, after: this.#rows.get(key) };
   }
 
   /** Everything is in force now but for rows that are quarantined, objects that failed, and what was deferred; returns the connections to forget. */
@@ -171,7 +201,7 @@ export class WantedRows<H, K extends KernelObject> {
       this.ledger.account((object) => this.#backend.isShared?.(object) === true);
     }
     for (const [key, baseline] of this.#pending) {
-      if (this.#quarantined.has(key) || this.#isDeferred(key, baseline)) continue;
+      if (this.#quarantined.has(key) || this.#waiting.has(key) || this.#isDeferred(key, baseline)) continue;
       const { row } = baseline;
       if (failing.has(key)) {
         this.#pending.set(key, { row, objects: this.ledger.objectsOf(key) });
@@ -238,6 +268,7 @@ export class WantedRows<H, K extends KernelObject> {
     // Every row may take a new form, so each may be the one that the host refuses.
     for (const key of this.#rows.keys()) this.#remember(key);
     this.#quarantined.clear();
+    this.#waiting.clear();
     const rendered = new Map<string, readonly K[]>();
     for (const [key, row] of this.#rows) rendered.set(key, this.#render(row));
     this.ledger.setAll(skeleton, rendered);

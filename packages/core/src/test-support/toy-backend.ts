@@ -56,6 +56,8 @@ export class ToyHost {
   readonly violations: string[] = [];
   plans = 0;
   observations = 0;
+  /** Called when a plan was carried out. */
+  onPlan: (() => void) | undefined;
   /** What each turn could last at most, in ms. */
   readonly turnsMs: number[] = [];
   readonly #lingering = new Map<string, KernelObject>();
@@ -107,6 +109,7 @@ export class ToyHost {
     if (refused.length > 0 && this.faults.isAtomic !== false)
       throw new ProxyError(this.faults.code ?? "tool_failed", "the toy host refused the plan");
     for (const step of now.filter((one) => !refused.includes(one))) this.#carryOut(step);
+    this.onPlan?.();
     if (fault === "after") throw new ProxyError("tool_failed", "the toy host failed");
     const failed = new Map(
       refused.map(({ object }) => [objectId(object), new ProxyError("tool_failed", "refused", { object: object.key })]),

@@ -11,27 +11,19 @@ export interface LatencySummary {
 }
 
 /**
- * How long the last changes waited, from when this process heard of one until it was in force.
+ * How long the last change sets waited, from when this process received one until all of it was in force.
  *
- * Edges: changes that are merged are one sample, from the first of them. The first sync is none: it is about everything there is.
+ * Edges: the first sync is no sample: it is about everything there is.
  */
 export class RecentLatencies {
   readonly #samplesMs: number[] = [];
   #next = 0;
-  #sinceMs: number | undefined;
   #isFirst = true;
 
-  /** A change came. */
-  queued(atMs: number): void {
-    this.#sinceMs ??= atMs;
-  }
-
-  /** Everything that came is in force. */
-  active(atMs: number): void {
-    const sinceMs = this.#sinceMs;
-    this.#sinceMs = undefined;
-    if (sinceMs === undefined) return;
-    if (!this.#isFirst) {
+  /** Change sets that came at these times are in force. */
+  active(queuedMs: readonly number[], atMs: number): void {
+    if (queuedMs.length === 0) return;
+    for (const sinceMs of this.#isFirst ? [] : queuedMs) {
       this.#samplesMs[this.#next] = Math.max(0, atMs - sinceMs);
       this.#next = (this.#next + 1) % SAMPLES_MAX;
     }

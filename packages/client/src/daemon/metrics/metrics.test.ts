@@ -30,6 +30,8 @@ const SYNCED = {
   triggersMs: [],
   put: 0,
   removed: 0,
+  queuedMs: [],
+  waitingSinceMs: undefined,
   deferred: 0,
   drifted: 0,
   driftedSome: [],

@@ -47,8 +47,8 @@ export function registerSyncs(set: MetricSet, clock: ClockReading): FamilyMetric
       const labels = { ip_family: event.family };
       duration.observe(labels, event.durationMs / 1000);
       (event.full ? full : partial).observe(labels, event.durationMs / 1000);
-      // What was deferred is waiting yet.
-      if (event.deferred === 0) lastSync.set(event.family, event.atMs);
+      // What came until then is in force. What was deferred is waiting yet.
+      if (event.deferred === 0) lastSync.set(event.family, event.waitingSinceMs ?? event.atMs);
       const [syncedMs, longestMs] = [wallMs(clock, event.atMs), event.atMs - startedMs];
       const tookMs = event.triggersMs.map((triggerMs) => syncedMs - triggerMs).filter((ms) => ms >= 0 && ms <= longestMs);
       for (const ms of tookMs) programming.observe(labels, ms / 1000);

@@ -263,7 +263,6 @@ export class FamilyRun<H, K extends KernelObject, S> {
       queued: (event) => {
         metrics.queued(event);
         this.#changeSets += 1;
-        this.#latencies.queued(event.atMs);
         this.#loopback?.note(event.changes);
         if (config.hasWebPage) changes.note(event.changes, this.#loop.rows, event.atMs);
         // Asked here and not after the sync: the feed may be a change set ahead of what was synced.
@@ -274,7 +273,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
       quarantined: new RefusedServices({ ...this.#parts, refusals: () => this.#loop.refusals }).note,
       synced: (event) => {
         metrics.synced(event);
-        const { objects, put, removed, deferred, full } = event;
+        const { objects, put, removed, deferred, full, queuedMs, waitingSinceMs } = event;
+        this.#latencies.active(queuedMs, event.atMs);
         this.#hadServices ||= this.#loop.rows.size > 0;
         const fields = { family, rows: this.#loop.rows.size, objects, put, removed, full, ms: Math.round(event.durationMs) };
         if (deferred > 0) {
@@ -282,9 +282,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
           world.log.debug("synced in part, the time was up", { ...fields, deferred });
           return;
         }
-        this.#latencies.active(event.atMs);
         this.#appliedSinceMs ??= event.atMs;
-        if (this.#hasSynced) world.log.debug("synced", fields);
+        if (this.#hasSynced) world.log.debug(waitingSinceMs === undefined ? "synced" : "synced, more rows wait for their turn", fields);
         else world.log.info(this.#parts.dryRun === undefined ? "first sync done" : "first comparison done", fields);
         this.#hasSynced = true;
         this.#firstSync.resolve();
