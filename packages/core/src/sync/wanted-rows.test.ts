@@ -44,6 +44,22 @@ class Rendering {
     this.take();
   }
 
+  /** Take in everything again, as from another node-state server. */
+  takeAll(): void {
+    const { node } = this.rows;
+    const set = [...this.rows.rows.values()];
+    this.rows.accept({
+      instance: "another",
+      revision: 1,
+      family: "IPv4",
+      full: true,
+      set,
+      delete: [],
+      triggersMs: [],
+      ...(node === undefined ? {} : { node }),
+    });
+  }
+
   removeService(name: string): void {
     this.#view.store.remove("Service", "shop", name);
     this.take();
@@ -130,6 +146,44 @@ describe("new host facts", () => {
     const changes = createStoreView([NODE, ...SERVICES]).pull();
     if (changes !== undefined) rows.accept(changes);
     expect(asked).toEqual([1, 1, 1]);
+  });
+});
+
+describe("rows that wait for their turn", () => {
+  const rowsIn = ({ rows }: Rendering): readonly string[] =>
+    [...rows.ledger.wanted().values()].flatMap(({ kind, key }) => (kind === "row" ? [key] : []));
+
+  it("are wanted as they were before, until it comes", () => {
+    const rendering = new Rendering(({ node }) => node.family);
+    rendering.rows.commit();
+    rendering.news();
+    rendering.upsert(rawService("s4", { clusterIP: "10.96.0.4" }));
+    rendering.removeService("s1");
+    expect([rendering.news(), rowsIn(rendering).length, rendering.rows.pending]).toEqual([[], 3, ["shop/s4:http/TCP", "shop/s1:http/TCP"]]);
+    rendering.rows.commit();
+    expect(rendering.rows.pending).toHaveLength(2);
+    rendering.rows.take(1);
+    expect(rendering.news()).toEqual(["s4"]);
+    rendering.rows.take(1);
+    rendering.rows.commit();
+    expect([rowsIn(rendering).length, rendering.rows.pending]).toEqual([3, []]);
+  });
+
+  it("go with a whole state, also those that are gone", () => {
+    const rendering = new Rendering(({ node }) => node.family);
+    rendering.rows.commit();
+    rendering.removeService("s1");
+    rendering.takeAll();
+    expect([rowsIn(rendering), rendering.rows.areWaiting]).toEqual([["shop/s2:http/TCP", "shop/s3:http/TCP"], false]);
+  });
+
+  it("are rendered once when all are rendered again", () => {
+    const rendering = new Rendering(({ node }) => node.addresses);
+    rendering.rows.commit();
+    rendering.removeService("s1");
+    rendering.news();
+    rendering.upsert(rawNode("node1", { addresses: ["172.18.0.7"] }));
+    expect([rendering.news(), rowsIn(rendering).length, rendering.rows.areWaiting]).toEqual([["s2", "s3"], 2, false]);
   });
 });
 
