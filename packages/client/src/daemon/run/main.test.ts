@@ -151,7 +151,7 @@ describe("a running proxy", () => {
   test("new host facts render everything again", async () => {
     await proxy.started();
     proxy.kernel.emit({ kind: "facts", facts: "new facts" });
-    await proxy.world.clock.advance(100);
+    await proxy.world.clock.advance(101);
     expect([...proxy.kernel.objects.IPv4.values(), ...proxy.kernel.objects.IPv6.values()].map(({ value }) => value)).toContain("new facts");
   });
 
@@ -183,7 +183,7 @@ describe("a running proxy", () => {
     proxy.kernel.objects.IPv4.clear();
     proxy.kernel.objects.IPv6.clear();
     proxy.kernel.emit({ kind: "drift", what: "somebody flushed" });
-    await proxy.world.clock.advance(100);
+    await proxy.world.clock.advance(101);
     expect(proxy.kernel.objects.IPv4.size + proxy.kernel.objects.IPv6.size).toBeGreaterThan(0);
     expect(proxy.world.log.lines.some((line) => line.includes("somebody flushed"))).toBe(true);
   });
