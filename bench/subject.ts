@@ -96,7 +96,7 @@ export async function createSubjectOf<O, H, K extends KernelObject, S>(
     observer: {
       queued: () => undefined,
       synced: (event) => {
-        if (event.full || event.put + event.removed > 0) synced.put(event);
+        if (event.waitingSinceMs === undefined && (event.full || event.put + event.removed > 0)) synced.put(event);
       },
       failed: ({ error }) => synced.fail(error),
       flowsForgotten: () => undefined,

@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { ServicePort } from "../../model/rows.ts";
-import { rawService, rawSlice } from "../../testing/objects.ts";
+import { rawNode, rawService, rawSlice } from "../../testing/objects.ts";
 import type { RawObject } from "../../testing/objects.ts";
 import { createStoreView } from "../../testing/view.ts";
-import { rawNode } from "../../testing/objects.ts";
 import { WaitingRows } from "./waiting-rows.ts";
 
 /** The rows of one Service. */
