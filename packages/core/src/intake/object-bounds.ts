@@ -2,19 +2,35 @@ import { canonicalIP } from "../model/addresses.ts";
 import { FAMILIES } from "../model/api-objects.ts";
 import type { IPFamily, Service, ServiceAddresses } from "../model/api-objects.ts";
 import { isObject, listField, objectField, textField } from "./fields.ts";
-import type { Findings, Raw } from "./fields.ts";
+import type { Findings, ObjectName, Raw } from "./fields.ts";
+import type { AllowedAddresses } from "./allowed-addresses.ts";
+import { readService } from "./service.ts";
 
 /** Ports times addresses of one Service, and ports times load-balancer IPs times source ranges. */
 const PRODUCT_MAX = 20_000;
 const SOURCE_RANGES_MAX = 10_000;
 
 /**
+ * Read a Service, unless it asks for more than one object may: then what is left of it as it was `before`.
+ *
+ * @source rule R-67
+ */
+export function readBoundedService(
+  raw: Raw,
+  name: ObjectName,
+  findings: Findings,
+  allowed: AllowedAddresses | undefined,
+  before: Service | undefined,
+): Service | undefined {
+  return isBeyondBounds(raw, findings) ? keptOf(before, raw) : readService(raw, name, findings, allowed);
+}
+
+/**
  * Tell whether a Service asks for more than one object may; reports it. Counts list items and parses none of them.
  *
  * Edges: a list without items counts as one item.
- * @source rule R-67
  */
-export function isBeyondBounds(raw: Raw, findings: Findings): boolean {
+function isBeyondBounds(raw: Raw, findings: Findings): boolean {
   const { spec, ingress } = partsOf(raw);
   const count = (field: string): number => listField(spec, field).length;
   const ports = Math.max(1, count("ports"));
@@ -39,9 +55,8 @@ export function isBeyondBounds(raw: Raw, findings: Findings): boolean {
  * Keep of a Service what its new version, which is beyond the bounds, still names; undefined: nothing.
  *
  * Edges: addresses and node ports that it no longer names may be another Service's by now.
- * @source rule R-67
  */
-export function keptOf(before: Service | undefined, raw: Raw): Service | undefined {
+function keptOf(before: Service | undefined, raw: Raw): Service | undefined {
   if (before === undefined) return undefined;
   const { spec, ingress } = partsOf(raw);
   const items = [spec["clusterIP"], ...listField(spec, "clusterIPs"), ...listField(spec, "externalIPs"), ...ingress.map(ipOf)];

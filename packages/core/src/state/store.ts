@@ -8,9 +8,9 @@ import type { SliceReading } from "../intake/endpoint-slice.ts";
 import { Findings, isObject, objectField, objectName, shown, textField } from "../intake/fields.ts";
 import type { ObjectName, Raw } from "../intake/fields.ts";
 import { readNode, readServiceCIDR } from "../intake/node.ts";
-import { isBeyondBounds, keptOf } from "../intake/object-bounds.ts";
-import { readService } from "../intake/service.ts";
+import { readBoundedService } from "../intake/object-bounds.ts";
 import { lastingNode } from "../policy/lasting-node.ts";
+import { HealthPortConflicts } from "./health-port-conflicts.ts";
 
 /** What changed in a store: a Service (itself or its slices), a Node, which addresses Nodes have, or the service ranges. */
 export type StoreChange =
@@ -67,11 +67,13 @@ export class Store {
   readonly #interned = new Map<string, string>();
   /** What was last said of each object that something is wrong with: a repeated list says nothing new. */
   readonly #said = new Map<string, readonly Issue[]>();
+  readonly #healthPorts: HealthPortConflicts;
   /** What the source says is wrong with what it reads, as it is now. */
   #sourceIssues: readonly Issue[] = [];
 
   constructor(options: StoreOptions = {}) {
     this.#report = options.report ?? ((): void => undefined);
+    this.#healthPorts = new HealthPortConflicts(this.#report);
     this.#reading = { intern: this.#intern, keepsPodNames: options.keepsPodNames ?? false };
     this.#allowed = options.allowedAddresses;
   }
@@ -100,7 +102,7 @@ export class Store {
    * What is wrong with the objects as they are now, and with what the source reads them from. Objects without a usable name are not among them.
    */
   *issues(): Iterable<Issue> {
-    for (const issues of [this.#sourceIssues, ...this.#said.values()]) yield* issues;
+    for (const issues of [this.#sourceIssues, ...this.#said.values(), this.#healthPorts.issues()]) yield* issues;
   }
 
   /** Take a new or changed API object, as JSON. Never throws for bad input. */
@@ -191,15 +193,11 @@ export class Store {
     const key = namespacedName(name.namespace, name.name);
     const findings = new Findings(`${kind} ${key}`, kind === "EndpointSlice" ? serviceOfSlice(raw, name.namespace) : undefined);
     if (kind === "Service") this.#identities.set(key, identityOf(raw));
-    if (kind === "Service") this.#setService(key, this.#readService(raw, key, name, findings));
+    if (kind === "Service") this.#setService(key, readBoundedService(raw, name, findings, this.#allowed, this.#services.get(key)));
     else if (kind === "EndpointSlice") this.#setSlice(key, readEndpointSlice(raw, name, findings, this.#reading, this.#slice(key)));
     else if (kind === "Node") this.#setNode(key, readNode(raw, name.name, findings));
     else this.#setServiceCIDR(key, readServiceCIDR(raw, name.name, findings));
     this.#say(findings.object, findings.issues());
-  }
-
-  #readService(raw: Raw, key: string, name: ObjectName, findings: Findings): Service | undefined {
-    return isBeyondBounds(raw, findings) ? keptOf(this.#services.get(key), raw) : readService(raw, name, findings, this.#allowed);
   }
 
   #say(object: string, issues: readonly Issue[]): void {
@@ -215,6 +213,7 @@ export class Store {
 
   #setService(key: string, service: Service | undefined): void {
     const before = this.#services.get(key);
+    this.#healthPorts.set(key, before, service);
     if (service === undefined) {
       if (!this.#services.delete(key)) return;
     } else {
