@@ -1,3 +1,6 @@
+/** An API server that is busy asks for seconds; one that is broken can't ask for more than this. */
+export const RETRY_AFTER_MAX_MS = 300_000;
+
 /** Bounds of the waits between failed attempts. */
 export interface BackoffLimits {
   readonly backoffBaseMs: number;
@@ -15,15 +18,16 @@ export interface BackoffLimits {
 export type Problem = "unreached" | "unauthorized" | "refused";
 
 /**
- * Say how long to wait after `failures` failures in a row: doubling up to `maxMs`, spread over 50–150 %, never less than the server asked for.
+ * Say how long to wait after `failures` failures in a row: doubling up to `maxMs`, spread over 50–150 %, never less than the server asked for,
+ * of which five minutes count at most.
  *
  * Units: ms; `random` in [0, 1). Edges: `failures` 1 is the first.
  */
 export function backoffMs(failures: number, retryAfterMs: number, random: number, baseMs: number, maxMs: number): number {
   const spread = 0.5 + random;
   const doubled = Math.min(maxMs, baseMs * 2 ** Math.min(failures - 1, 30)) * spread;
-  // What the server asks for is spread upwards only.
-  return Math.round(Math.max(doubled, retryAfterMs * (1 + random / 2)));
+  // What the server asks for is spread upwards only, and the sum is bounded.
+  return Math.round(Math.max(doubled, Math.min(RETRY_AFTER_MAX_MS, retryAfterMs * (1 + random / 2))));
 }
 
 /**

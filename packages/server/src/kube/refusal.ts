@@ -1,5 +1,6 @@
 import { parseJSON, ProxyError } from "@turnout/core";
 import { isRecord } from "../source/raw-object.ts";
+import { RETRY_AFTER_MAX_MS } from "./backoff.ts";
 
 /** The answers that mean something of their own. */
 export const HTTP = {
@@ -15,9 +16,6 @@ export const HTTP = {
   tooMany: 429,
   serverError: 500,
 } as const;
-
-/** An API server that is busy asks for seconds; one that is broken may not keep us waiting for ever. */
-const RETRY_AFTER_MAX_SECONDS = 300;
 
 /** An answer that isn't what was asked for: an HTTP status, or the object of a watch's ERROR event. */
 export interface Refusal {
@@ -59,7 +57,7 @@ export function refusalOf(status: unknown, fallbackStatus = 0, fallbackText = ""
 }
 
 function retryMs(seconds: number): number {
-  return Math.min(RETRY_AFTER_MAX_SECONDS, Math.max(0, seconds)) * 1000;
+  return Math.min(RETRY_AFTER_MAX_MS, Math.max(0, seconds) * 1000);
 }
 
 /** Say a refusal as an error, with what to try. */

@@ -169,6 +169,7 @@ describe("backoffMs", () => {
     ["and up by half", [1_000, 0, 0.999_99], 45_000],
     ["is never less than the server asks for", [1, 60_000, 0], 60_000],
     ["which is spread upwards", [1, 60_000, 0.5], 75_000],
+    ["but no longer than five minutes, spread included", [1, 300_000, 0.93], 300_000],
   ];
   it.each(cases)("%s", (_name, [failures, retryAfterMs, random], expected) => {
     expect(backoffMs(failures, retryAfterMs, random, 800, 30_000)).toBe(expected);
