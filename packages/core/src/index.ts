@@ -60,7 +60,7 @@ export { Waiters } from "./model/waiters.ts";
 export { RevisionLog } from "./model/revision-log.ts";
 export { precedes } from "./policy/endpoints.ts";
 export { lastingContext } from "./policy/lasting-node.ts";
-export { DEFAULT_SETTINGS, detectorFor } from "./policy/node-context.ts";
+export { DEFAULT_SETTINGS, detectorFor, nodeContextFor } from "./policy/node-context.ts";
 export { createFeed, feedOf, NodeView } from "./state/node-view.ts";
 export type { NodeViewOptions } from "./state/node-view.ts";
 export { knownObjects } from "./state/known-objects.ts";

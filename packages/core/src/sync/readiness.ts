@@ -1,4 +1,4 @@
-import type { Backend, KernelObject } from "../contract/backend.ts";
+import { objectId, type Backend, type KernelObject } from "../contract/backend.ts";
 import type { Clock } from "../contract/world.ts";
 import { ProxyError } from "../model/errors.ts";
 import type { Ledger } from "./ledger.ts";
@@ -37,15 +37,17 @@ export class Readiness<K extends KernelObject> {
     return this.#missing === undefined ? "" : `the host lacks ${this.#missing}`;
   }
 
-  /** While no state comes, look whether rules of a former process are in force. Never rejects for operating errors. */
-  async watch(signal: AbortSignal): Promise<void> {
+  /** While no state comes, look whether a former process left this skeleton on the host. Never rejects for operating errors. */
+  async watch(skeleton: () => readonly K[], signal: AbortSignal): Promise<void> {
     const { backend, clock, retryMs } = this.#options;
     for (;;) {
       await clock.sleep(retryMs, signal);
       if (signal.aborted || this.#isFirstDone || this.#untried !== undefined) return;
       try {
         const observed = await backend.observe(signal);
-        if (this.#untried === undefined) this.#isFirstDone = observed !== undefined && observed.objects.size > 0;
+        const isThere = (object: K): boolean => observed?.objects.has(objectId(object)) === true || backend.isOptional?.(object) === true;
+        if (this.#untried === undefined)
+          this.#isFirstDone = observed !== undefined && observed.objects.size > 0 && skeleton().every(isThere);
       } catch (error) {
         if (!ProxyError.is(error)) throw error;
       }

@@ -28,6 +28,7 @@ import { loopbackNodePorts, type LoopbackNodePorts } from "./loopback-node-ports
 import { HostRepair } from "./host-repair.ts";
 import type { LeftoverOptions, ReportedCauses } from "./leftovers.ts";
 import { RefusedServices } from "./refused-services.ts";
+import { skeletonBefore } from "./rule-settings.ts";
 import { countForRows, NodeFeed, type FeedGuard } from "../feed/node-feed.ts";
 import { CountReader } from "../insight/count-reader.ts";
 import type { RecentChanges } from "../insight/recent-changes.ts";
@@ -161,8 +162,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
   /** For the health report. */
   get progress(): SyncProgress {
     const pendingSinceMs = this.#feed.refusedSinceMs ?? this.#loop.pendingSinceMs;
-    const { lastSuccessMs, readiness } = this.#loop;
-    return { startedMs: this.#startedMs, lastSuccessMs, pendingSinceMs, unready: readiness.problem };
+    return { startedMs: this.#startedMs, lastSuccessMs: this.#loop.lastSuccessMs, pendingSinceMs, unready: this.#loop.readiness.problem };
   }
 
   /** The family as it is now, to look at. */
@@ -218,7 +218,8 @@ export class FamilyRun<H, K extends KernelObject, S> {
   /** Sync and follow the host until aborted. Never rejects for operating errors. */
   async run(signal: AbortSignal): Promise<void> {
     try {
-      await Promise.all([this.#loop.run(signal), this.#loop.readiness.watch(signal), this.#followHost(signal)]);
+      const adopted = skeletonBefore(this.#parts);
+      await Promise.all([this.#loop.run(signal), this.#loop.readiness.watch(adopted, signal), this.#followHost(signal)]);
     } finally {
       await Promise.all([this.#health.close(), this.#loopback?.close()]);
     }

@@ -125,11 +125,16 @@ describe("/readyz", () => {
     expect(await ask("readyz")).toBe(503);
     await advance(31);
     expect(await ask("readyz")).toBe(200);
-    await proxy.end();
-    proxy = new ToyProxy();
-    await start();
-    await advance(61);
-    expect(await ask("readyz")).toBe(503);
+    for (const isThere of [true, false]) {
+      await proxy.end();
+      proxy = new ToyProxy();
+      if (isThere) leftBehind();
+      // What is left without the table is no rules.
+      proxy.kernel.objects.IPv4.delete("table IPv4");
+      await start();
+      await advance(61);
+      expect([await ask("readyz"), proxy.kernel.objects.IPv4.size]).toEqual([503, isThere ? 1 : 0]);
+    }
   });
 
   test("answers 503 while the host lacks the table, says which, and 200 when it is repaired", async () => {

@@ -1,4 +1,14 @@
-import { parseCIDR, type AllowedAddresses, type BackendModule, type CIDR, type Plain } from "@turnout/core";
+import {
+  nodeContextFor,
+  parseCIDR,
+  type AllowedAddresses,
+  type Backend,
+  type BackendModule,
+  type CIDR,
+  type IPFamily,
+  type KernelObject,
+  type Plain,
+} from "@turnout/core";
 import type { RunConfig } from "../config/run-config.ts";
 import type { RuleSettings } from "../insight/rule-settings.ts";
 
@@ -34,6 +44,19 @@ export function withRuleSettings(config: RunConfig, settings: RuleSettings): Run
     ...(strictSourceRanges === true ? { strictSourceRanges } : {}),
   };
   return { ...config, backendOptions, serviceEntriesMax, bindAddress, allowedAddresses };
+}
+
+/** Say what a family's skeleton is as long as nothing is known of the node. */
+export function skeletonBefore<H, K extends KernelObject>(parts: {
+  readonly backend: Pick<Backend<H, K, never>, "skeleton">;
+  readonly host: H;
+  readonly family: IPFamily;
+  readonly config: RunConfig;
+}): () => readonly K[] {
+  const { backend, host, family, config } = parts;
+  const { nodeName: name, settings, bindAddress } = config;
+  const node = nodeContextFor({ name, family, settings, bindAddress, node: undefined, serviceCIDRs: [] });
+  return () => backend.skeleton({ node, host });
 }
 
 function cidrsOf(texts: readonly string[] | undefined): readonly CIDR[] | undefined {
