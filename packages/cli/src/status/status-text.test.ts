@@ -60,6 +60,11 @@ describe("statusText", () => {
     );
     expect(first({ families: empty })).toBe("node node1: healthy (/healthz), BUT no Service at all is known, so none is served");
     expect(first({ families: [FAMILY, ...empty] })).toBe("node node1: healthy");
+    const notInForce = { services: 2, objects: 9, sources: 0 };
+    expect(first({ notInForce })).toBe("node node1: healthy (/healthz), BUT the host refuses ports of 2 Services");
+    expect(first({ health: { ...STATUS.health, unready: "IPv4: the host lacks table ip turnout" } })).toBe(
+      "node node1: healthy (/healthz), BUT packets don't go by its rules (/readyz): IPv4: the host lacks table ip turnout",
+    );
     expect(statusLine({ ...STATUS, families: empty })).toContain("healthy; no Service at all is known, so none is served; ");
   });
 
