@@ -114,6 +114,7 @@ const BY_SCENARIO: readonly (readonly [scenario: string, kind: Finding["kind"], 
       "connected sockets forget what they asked for",
     ],
   ],
+  ["an endpoint that is another Service's external IP is asked as it is", "error", ["connected sockets are asked again"]],
   ["every one of many endpoints is used", "verdict", ["the first endpoint gets all packets"]],
   ["a cluster IP that only serves other protocols refuses UDP", "error", ["any protocol is asked as TCP", "refusals are dropped"]],
   [

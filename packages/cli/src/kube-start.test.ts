@@ -262,6 +262,60 @@ turnout: {strictSourceRanges: true}
   60_000,
 );
 
+it.each(STRICTNESS)(
+  "R-73 and R-74 external IPs in use, as %s is set by %s",
+  async (reader, by, isStrict) => {
+    const tenant = (name: string, ip: string, externalIP: string, port: number): void => {
+      const spec = { clusterIP: ip, externalIPs: [externalIP], ports: [{ port }] };
+      api.apply({ kind: "Service", metadata: { namespace: "evil", name, creationTimestamp: "2024-01-01T00:00:00Z" }, spec });
+    };
+    const serve = (namespace: string, name: string, address: string, port: number): void => {
+      const metadata = {
+        namespace,
+        name: `${name}-1`,
+        labels: { "kubernetes.io/service-name": name },
+        creationTimestamp: "2024-02-01T00:00:00Z",
+      };
+      api.apply({
+        kind: "EndpointSlice",
+        metadata,
+        addressType: "IPv4",
+        ports: [{ name: "", port }],
+        endpoints: [{ addresses: [address] }],
+      });
+    };
+    serve("shop", "web", "10.9.9.9", 8080);
+    serve("default", "kubernetes", "192.0.2.60", 6443);
+    tenant("thief", "10.96.0.31", "10.9.9.9", 8080);
+    tenant("api-thief", "10.96.0.32", "192.0.2.60", 6443);
+    const ports = [await freePort(), await freePort()];
+    const text = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+clientConnection: {kubeconfig: "${kubeconfig}"}
+metricsBindAddress: "127.0.0.1:${ports[0]}"
+healthzBindAddress: "127.0.0.1:${ports[1]}"
+hostnameOverride: node1
+turnout: {strictExternalIPs: true}
+`;
+    const strict = await env.file("strict-external.yaml", text);
+    const setting = by === "the flag" ? ["--strict-external-ips"] : by === "nothing" ? [] : ["--config", strict];
+    const socket = `unix://${env.directory}/node.sock`;
+    const isSplit = reader === "serve";
+    const served = isSplit ? env.run("serve", "--kubeconfig", kubeconfig, "--listen", socket, ...setting) : undefined;
+    const server = env.stop;
+    const source = isSplit ? ["--source", `api:${socket}`, "--node-name", "node1"] : ["--kubeconfig", kubeconfig, ...setting];
+    const done = env.run(...RUN, ...source, "--metrics-bind-address", "");
+    await expect.poll(() => env.kernel("IPv4"), { timeout: 10_000 }).toContain("10.96.0.32:6443");
+    const kernel = await env.kernel("IPv4");
+    expect(["10.9.9.9:8080", "192.0.2.60:6443"].map((place) => kernel.includes(place))).toEqual([!isStrict, false]);
+    env.stop.abort();
+    expect((await done).code).toBe(0);
+    server.abort();
+    await served;
+  },
+  60_000,
+);
+
 it("a node-state server tells of no start, and counts its requests", async () => {
   const port = await freePort();
   const listen = ["--listen", `unix://${env.directory}/node.sock`];

@@ -5,7 +5,7 @@ import { BACKEND_HELP, ROOTLESS_BACKEND } from "./registry.ts";
 
 /** Add the flags that say which addresses Services may have besides their cluster IPs, and for which clients. */
 export function addAllowOptions(command: Command): Command {
-  const { externalIPs, loadBalancerIPs, strictSourceRanges } = ALLOWED_ADDRESS_FLAGS;
+  const { externalIPs, loadBalancerIPs, strictSourceRanges, strictExternalIPs } = ALLOWED_ADDRESS_FLAGS;
   return command
     .option(
       `--${externalIPs} <cidrs>`,
@@ -15,6 +15,10 @@ export function addAllowOptions(command: Command): Command {
     .option(
       `--${strictSourceRanges} [true|false]`,
       "where loadBalancerSourceRanges has ranges of one family only, leave load-balancer IPs of the other family out (default: false, all clients may use them)",
+    )
+    .option(
+      `--${strictExternalIPs} [true|false]`,
+      "leave externalIPs out that an endpoint of another namespace, a pod range or a Node has (default: false, most are only reported)",
     );
 }
 

@@ -48,6 +48,7 @@ describe("the addresses that Services may have", () => {
     ["print", "--allowed-external-ip-cidrs", "none"],
     ["serve", "--allowed-external-ip-cidrs", "none"],
     ["run", "--strict-source-ranges", "--backend", "./toy.mjs"],
+    ["run", "--strict-external-ips", "--backend", "./toy.mjs"],
   ])("%s does not take a node-state server's for limited by %s", async (command, flag, ...more) => {
     const { code, err } = await env.run(command, "--source", "api:unix:///nowhere", flag, ...more);
     const refusal = `the process that reads Services limits their addresses: ${flag}: with --source api:, give it to the node-state server (turnout serve)\n`;

@@ -89,9 +89,25 @@ static __always_inline enum taker taker_of(struct __sk_buff *skb, const struct s
   return has_listener(skb, &packet->to, &packet->from, packet->source_port) ? HOST : SERVICE;
 }
 
+// What a socket of this node asked a service for was decided on there: its packets go to the endpoint that it got, whoever else claims that.
+// The kernel forgets a packet's socket later than here, also on its way out of a pod's network namespace.
+static __always_inline bool is_of_served_socket(struct __sk_buff *skb, const struct packet *packet) {
+  struct peer peer = {.socket = bpf_get_socket_cookie(skb), .endpoint = {.address = packet->to.address, .port = packet->to.port}};
+  if (!peer.socket)
+    return false;
+  if (packet->to.protocol == IPPROTO_TCP)
+    return bpf_map_lookup_elem(&asked_tcp, &peer);
+  if (bpf_map_lookup_elem(&asked_udp, &peer))
+    return true;
+  peer.is_sender = 1;
+  return bpf_map_lookup_elem(&chosen_udp, &peer);
+}
+
 static __always_inline int enter(struct __sk_buff *skb, bool is_of_pods) {
   struct packet packet = {};
   if (skb->pkt_type != PACKET_HOST || !read_packet(skb, &packet))
+    return NEXT;
+  if (!find_service(&packet.to) || is_of_served_socket(skb, &packet))
     return NEXT;
   for (int attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     struct service *service = find_service(&packet.to);
@@ -148,7 +164,7 @@ int turnout_out(struct __sk_buff *skb) {
   if (skb->ingress_ifindex || !read_packet(skb, &packet))
     return NEXT;
   struct service *service = find_service(&packet.to);
-  if (!service)
+  if (!service || is_of_served_socket(skb, &packet))
     return NEXT;
   // Sockets have counted it.
   if (service->host.verdict != SERVE)

@@ -101,11 +101,22 @@ static __always_inline void remember(struct bpf_sock_addr *ctx, const struct que
   note(&chosen_udp, &sender, &to);
 }
 
-// A socket that asks an endpoint by its own address wants to see that. A connected socket of IPv6 whose peer is ::ffff:a.b.c.d says that address with each
-// datagram, although its program does not, so it keeps what it asked for.
-static __always_inline void forget(struct bpf_sock_addr *ctx, const struct question *question) {
+// A connected socket of IPv6 whose peer is ::ffff:a.b.c.d says that address with each datagram, although its program does not.
+static __always_inline bool is_connected(struct bpf_sock_addr *ctx, const struct question *question) {
   struct bpf_sock *sk = ctx->sk;
-  if (!question->is_connecting && sk && sk->state == BPF_TCP_ESTABLISHED)
+  return !question->is_connecting && sk && sk->state == BPF_TCP_ESTABLISHED;
+}
+
+// What it says is the endpoint that it got when it was connected, and no question, whoever else claims that.
+static __always_inline bool is_answered(struct bpf_sock_addr *ctx, const struct question *question) {
+  struct endpoint to = asked_end(question);
+  struct peer peer = peer_of(ctx, &to);
+  return question->to.protocol == IPPROTO_UDP && is_connected(ctx, question) && bpf_map_lookup_elem(&asked_udp, &peer);
+}
+
+// A socket that asks an endpoint by its own address wants to see that; a connected one keeps what it asked for.
+static __always_inline void forget(struct bpf_sock_addr *ctx, const struct question *question) {
+  if (is_connected(ctx, question))
     return;
   struct endpoint to = asked_end(question);
   struct peer peer = peer_of(ctx, &to);
@@ -155,7 +166,7 @@ static __always_inline bool serves(struct bpf_sock_addr *ctx, struct question *q
   *result = ALLOW;
   question->to.port = ctx->user_port;
   question->to.protocol = ctx->protocol;
-  if (question->to.protocol != IPPROTO_TCP && question->to.protocol != IPPROTO_UDP)
+  if ((question->to.protocol != IPPROTO_TCP && question->to.protocol != IPPROTO_UDP) || is_answered(ctx, question))
     return false;
   switch (answer(ctx, question, chosen)) {
   case SERVE:

@@ -90,6 +90,12 @@ export const MISTAKES: readonly Mistake[] = [
   inChoice("refusals count as connections", "refusals", "of->rejects += 1", "of->connections += 1"),
   inChoice("datagrams count as connections", "nodePortAsClient", "of->datagrams += 1", "of->connections += 1"),
   inSockets("all namespaces are one client", "affinityOfTwo", "(__u32)(namespace >> 32), (__u32)namespace}", "0, 0}"),
+  inSockets(
+    "connected sockets are asked again",
+    OF_KIT,
+    "&& is_connected(ctx, question) && bpf_map_lookup_elem(&asked_udp, &peer)",
+    "&& false",
+  ),
   inSockets("connected sockets forget what they asked for", OF_KIT, "sk && sk->state == BPF_TCP_ESTABLISHED", "0"),
   inSockets(
     "an endpoint that is asked by its own address shows as its service",

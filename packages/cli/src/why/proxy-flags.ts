@@ -39,6 +39,7 @@ const RULE_SETTINGS: Readonly<Record<Exclude<keyof RuleSettings, "backendOptions
   allowedExternalIPs: `--${ALLOWED_ADDRESS_FLAGS.externalIPs}`,
   allowedLoadBalancerIPs: `--${ALLOWED_ADDRESS_FLAGS.loadBalancerIPs}`,
   strictSourceRanges: `--${ALLOWED_ADDRESS_FLAGS.strictSourceRanges}`,
+  strictExternalIPs: `--${ALLOWED_ADDRESS_FLAGS.strictExternalIPs}`,
 };
 
 /** What both agree on, and where they don't. */

@@ -22,6 +22,8 @@ export interface OracleWorld {
   /** What the backend can do, and which of the permitted behaviours it has. */
   readonly capabilities: Readonly<Record<Capability, true | string>>;
   readonly variants: Variants;
-  /** Which addresses Services may have besides their cluster IPs (rules R-70 and R-72); absent: any. */
+  /** Which addresses Services may have besides their cluster IPs (rules R-70, R-72 and R-73); absent: any. */
   readonly allowedAddresses?: AllowedAddresses;
+  /** `address port` of the servers that objects come from (rule R-74); absent: none. */
+  readonly sourceAddresses?: readonly string[];
 }

@@ -47,12 +47,37 @@ export function readEndpoints(objects: readonly OracleObject[], family: IPFamily
   };
 }
 
+/** The Service of the API servers themselves. */
+export const API_SERVERS = "default/kubernetes";
+
+/** Whose endpoint has an address and port, and since when. */
+export interface EndpointPlace {
+  readonly namespace: string;
+  /** `namespace/service`. */
+  readonly service: string;
+  readonly createdMs: number;
+}
+
+/** All endpoints of a family, whatever their conditions, by `address port protocol`. */
+export function endpointPlaces(objects: readonly OracleObject[], family: IPFamily): ReadonlyMap<string, readonly EndpointPlace[]> {
+  const places = slicesOf(objects, family).flatMap((slice) => {
+    const { owner, createdMs, ports, endpoints } = readSlice(slice, family);
+    const of = { namespace: owner.slice(0, owner.indexOf("/")), service: owner, createdMs };
+    return endpoints.flatMap(({ ip }) => ports.map(({ number, protocol }) => ({ key: `${ip} ${number} ${protocol}`, of })));
+  });
+  const found = new Map<string, EndpointPlace[]>();
+  for (const { key, of } of places) found.set(key, [...(found.get(key) ?? []), of]);
+  return found;
+}
+
 /** What a slice says, endpoints and ports not yet put together. */
 interface SliceContent {
   /** `namespace/service`. */
   readonly owner: string;
   /** When its last change was triggered; 0: it doesn't say. */
   readonly triggeredMs: number;
+  /** When it was created; 0: it doesn't say. */
+  readonly createdMs: number;
   readonly ports: readonly { readonly portName: string; readonly protocol: Protocol; readonly number: number }[];
   readonly endpoints: readonly Omit<OracleEndpoint, "text">[];
 }
@@ -60,6 +85,7 @@ interface SliceContent {
 const readSlice: (slice: OracleObject, family: IPFamily) => SliceContent = remember((slice, family) => ({
   owner: `${nameOf(slice)?.namespace}/${serviceOf(slice)}`,
   triggeredMs: Date.parse(textAt(slice, "metadata", "annotations", "endpoints.kubernetes.io/last-change-trigger-time")) || 0,
+  createdMs: Date.parse(textAt(slice, "metadata", "creationTimestamp")) || 0,
   ports: listAt(slice, "ports").flatMap((port) => {
     const portName = at(port, "name");
     const protocol = protocolAt(port);

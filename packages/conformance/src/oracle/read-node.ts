@@ -47,6 +47,11 @@ export function readNodeAddresses(world: OracleWorld, family: IPFamily): Readonl
   return new Set(objectsOf(world.objects, "Node").flatMap((node) => nodeAddresses(node, family)));
 }
 
+/** Read the pod ranges of all nodes in one family. */
+export function readPodRanges(world: OracleWorld, family: IPFamily): readonly CIDR[] {
+  return objectsOf(world.objects, "Node").flatMap((node) => rangesOf(podRanges(node), family));
+}
+
 /** Rule R-61. */
 function nodeAddresses(raw: unknown, family: IPFamily): readonly string[] {
   const all = listAt(raw, "status", "addresses");

@@ -1,5 +1,7 @@
 import { parseCIDR } from "@turnout/core";
 import type { AllowedAddresses, CIDR, DestinationKind, IPFamily, Protocol } from "@turnout/core";
+import { externalTest } from "./addresses-in-use.ts";
+import type { ExternalTest } from "./addresses-in-use.ts";
 import { poolsOf, reachable } from "./pools.ts";
 import type { Pools } from "./pools.ts";
 import { readEndpoints } from "./read-endpoints.ts";
@@ -58,7 +60,8 @@ function see(world: OracleWorld, family: IPFamily): Scene {
   const isNotAllowed = (ip: string): boolean =>
     wanted.has(ip) && !rows.some((row) => row.externalIPs.includes(ip) || row.loadBalancerIPs.includes(ip));
   const hasUsable = (row: OracleRow): boolean => poolsOf(endpointsOf(row), node).hasUsable;
-  const { byAddress, byNodePort } = assignOwners({ rows, hasUsable, node, nodeAddresses: readNodeAddresses(world, family) });
+  const isFree = externalTest(world, family, node);
+  const { byAddress, byNodePort } = assignOwners({ rows, hasUsable, isFree, nodeAddresses: readNodeAddresses(world, family) });
   const isLeftOut = ({ row, kind }: Owner): boolean =>
     kind === "loadBalancerIP" && row.sourceRanges !== undefined && capabilities.sourceRanges !== true;
   return {
@@ -97,7 +100,7 @@ function withinAllowed(row: OracleRow, allowed: AllowedAddresses = {}): OracleRo
 interface Claims {
   readonly rows: readonly OracleRow[];
   readonly hasUsable: (row: OracleRow) => boolean;
-  readonly node: OracleNode;
+  readonly isFree: ExternalTest;
   readonly nodeAddresses: ReadonlySet<string>;
 }
 
@@ -110,9 +113,9 @@ interface Owners {
 /**
  * Give every address and port to one row: cluster IPs first, then load-balancer IPs, then external IPs, and of one kind to the oldest
  * (rule R-53). External and load-balancer IPs go to the oldest of that one's namespace that has a usable endpoint, if one has (R-71). External IPs
- * in a service range are nobody's (R-64). What is a node's address and a node port is the node port's (R-65).
+ * that the cluster itself uses are nobody's (R-64, R-73, R-74). What is a node's address and a node port is the node port's (R-65).
  */
-function assignOwners({ rows, hasUsable, node: { serviceRanges }, nodeAddresses }: Claims): Owners {
+function assignOwners({ rows, hasUsable, isFree, nodeAddresses }: Claims): Owners {
   const byAddress = new Map<string, Owner>();
   const byNodePort = new Map<string, OracleRow>();
   const byAge = rows.toSorted((a, b) => a.createdMs - b.createdMs || (a.key < b.key ? -1 : 1));
@@ -139,7 +142,7 @@ function assignOwners({ rows, hasUsable, node: { serviceRanges }, nodeAddresses 
     }
   };
   assign("loadBalancerIP", (row) => row.loadBalancerIPs);
-  assign("externalIP", (row) => row.externalIPs.filter((address) => !isIn(address, serviceRanges)));
+  assign("externalIP", (row) => row.externalIPs.filter((address) => isFree(row, address)));
   return { byAddress, byNodePort };
 }
 

@@ -87,7 +87,7 @@ function execute(seed: number, changesKept: number, family: IPFamily): void {
   const random = createRandom(seed);
   const settingsOf = (): NodeSettings => randomWorld(random).settings;
   const [usual, other] = [settingsOf(), settingsOf()];
-  const store = new Store();
+  const store = new Store({ allowedAddresses: { strictExternalIPs: random() < 0.3 } });
   const table = new ServiceTable(store, { family, changesKept });
   const options: readonly TableViewOptions[] = [
     { nodeName: "node1", settings: usual },
@@ -121,6 +121,7 @@ function execute(seed: number, changesKept: number, family: IPFamily): void {
         store,
         rawServiceCIDR("main", pickOne([["10.96.0.0/16"], ["10.0.0.0/8", "fd00:96::/112"], ["198.51.100.0/31"], []], random)),
       );
+    if (random() < 0.05) store.noteSourceAddresses([pickOne(["198.51.100.2 80", "10.1.2.1 8080", "fd00:198::2 80"], random)]);
     if (random() < 0.1) store.remove("Node", "", pickOne(["node1", "node2", "node3"], random));
     const index = Math.floor(random() * watchers.length);
     const watcher = watchers[index] as Watcher;
@@ -131,7 +132,7 @@ function execute(seed: number, changesKept: number, family: IPFamily): void {
   for (const [index, watcher] of away) check(index, watcher);
 }
 
-describe("R-57 views of one table", () => {
+describe("R-57, R-73, R-74 views of one table", () => {
   it("have the rows of a fresh full view of the store, on every node, after any history, gap and resume", () => {
     const histories = fc.property(fc.integer(), fc.constantFrom(1, 3, 4_096), fc.constantFrom<IPFamily>("IPv4", "IPv6"), execute);
     fc.assert(histories, { numRuns: 120 });

@@ -6,6 +6,7 @@ import { CLAIMS } from "./claims.ts";
 import { CLUSTER_IPS } from "./cluster-ips.ts";
 import { ENDPOINTS } from "./endpoints.ts";
 import { EXTERNAL } from "./external.ts";
+import { ADDRESSES_IN_USE } from "./hostile/addresses-in-use.ts";
 import { HOSTILE_INPUT } from "./hostile/hostile-input.ts";
 import { HOSTILE_SLICES } from "./hostile/hostile-slices.ts";
 import { LIFECYCLE } from "./lifecycle.ts";
@@ -38,6 +39,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...UDP_FLOWS,
   ...CLAIMS,
   ...THEFTS,
+  ...ADDRESSES_IN_USE,
   ...LIFECYCLE,
   ...NODE_FACTS,
   ...HOSTILE_INPUT,

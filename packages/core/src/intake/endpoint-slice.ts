@@ -59,6 +59,7 @@ export function readEndpointSlice(
     name,
     service,
     family: addressType,
+    createdMs: timeOf(metadata["creationTimestamp"]) ?? 0,
     ports: objectsField(raw, "ports", findings).flatMap((port) => readPort(port, findings, reading.intern)),
     endpoints: readEndpoints(raw, { family: addressType, namespace, findings, reading, known: known?.endpoints ?? [] }),
     triggeredMs: timeOf(objectField(metadata, "annotations")[TRIGGER_ANNOTATION]),

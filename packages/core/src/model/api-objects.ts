@@ -89,6 +89,8 @@ export interface EndpointSlice {
   /** Value of the label kubernetes.io/service-name. */
   readonly service: string;
   readonly family: IPFamily;
+  /** metadata.creationTimestamp in ms since the epoch; 0 when absent. */
+  readonly createdMs: number;
   readonly ports: readonly SlicePort[];
   readonly endpoints: readonly SliceEndpoint[];
   /** Annotation endpoints.kubernetes.io/last-change-trigger-time in ms since the epoch. */

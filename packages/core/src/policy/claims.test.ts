@@ -1,8 +1,11 @@
 import * as fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { parseCIDR } from "../model/addresses.ts";
+import type { EndpointSlice } from "../model/api-objects.ts";
+import { RangeIndex } from "../model/range-index.ts";
 import { Claims, hasUsableEndpoint } from "./claims.ts";
-import type { Ground } from "./claims.ts";
+import { NO_GROUND } from "./ground.ts";
+import type { Ground } from "./ground.ts";
 import type { DestinationKind, Endpoint, ServicePort } from "../model/rows.ts";
 import { createStoreView, upsertRaw } from "../testing/view.ts";
 import { rawService } from "../testing/objects.ts";
@@ -49,7 +52,7 @@ function served(wanted: ServicePort, isReady: boolean, namespace = "shop"): Serv
 }
 
 function ground(ranges: readonly string[], nodeAddresses: readonly string[] = []): Ground {
-  return { serviceRanges: ranges.flatMap((text) => parseCIDR(text) ?? []), nodeAddresses: new Set(nodeAddresses) };
+  return { ...NO_GROUND, serviceRanges: ranges.flatMap((text) => parseCIDR(text) ?? []), nodeAddresses: new Set(nodeAddresses) };
 }
 
 let claims: Claims<ServicePort>;
@@ -246,7 +249,31 @@ describe("R-65 node ports on the addresses of nodes", () => {
   });
 });
 
-describe("R-53, R-64, R-65, R-71 any history of claims", () => {
+/** Slices with the port 80 of TCP, one of each Service. */
+class SlicesOf {
+  readonly #slices = new Map<string, ReadonlyMap<string, EndpointSlice>>();
+
+  put(owner: string, ips: readonly string[], createdMs: number): void {
+    const [namespace = "", service = ""] = owner.split("/");
+    const rest = { nodeName: undefined, ready: true, serving: true, terminating: false, zoneHints: [], nodeHints: [], podName: undefined };
+    const endpoints = ips.map((ip) => ({ ip, ...rest }));
+    const ports = [{ name: "", protocol: "TCP", port: 80 }] as const;
+    this.#slices.set(
+      owner,
+      new Map([["1", { namespace, name: "1", service, family: "IPv4", createdMs, ports, endpoints, triggeredMs: undefined }]]),
+    );
+  }
+
+  sliceOwners(): Iterable<string> {
+    return this.#slices.keys();
+  }
+
+  slices(owner: string): ReadonlyMap<string, EndpointSlice> {
+    return this.#slices.get(owner) ?? new Map<string, EndpointSlice>();
+  }
+}
+
+describe("R-53, R-64, R-65, R-71, R-73, R-74 any history of claims", () => {
   const PLACES = ["clusterIP 10.96.0.1 80", "externalIP 10.96.0.1 80", "loadBalancerIP 172.18.0.1 80", "externalIP 172.18.0.1 80"];
   const MORE = ["nodePort 80", "externalIP 198.51.100.1 80", "loadBalancerIP 198.51.100.1 80", "externalIP 172.18.0.2 80"];
   const change = fc.record({
@@ -255,7 +282,22 @@ describe("R-53, R-64, R-65, R-71 any history of claims", () => {
     isReady: fc.boolean(),
     places: fc.option(fc.subarray([...PLACES, ...MORE])),
     ground: fc.option(
-      fc.record({ ranges: fc.subarray(["10.96.0.0/16", "198.51.0.0/16"]), nodes: fc.subarray(["172.18.0.1", "172.18.0.2"]) }),
+      fc.record({
+        ranges: fc.subarray(["10.96.0.0/16", "198.51.0.0/16"]),
+        nodes: fc.subarray(["172.18.0.1", "172.18.0.2"]),
+        sources: fc.subarray(["198.51.100.1 80", "172.18.0.1 80"]),
+        pods: fc.subarray(["172.18.0.2/32", "198.51.100.0/24"]),
+        isStrict: fc.boolean(),
+      }),
+      { freq: 3 },
+    ),
+    /** Whose slices change: with which endpoints, and since when. */
+    slices: fc.option(
+      fc.record({
+        owner: fc.constantFrom("shop/x", "lab/y"),
+        ips: fc.subarray(["198.51.100.1", "172.18.0.2"]),
+        createdMs: fc.integer({ min: 1, max: 3 }),
+      }),
       { freq: 3 },
     ),
   });
@@ -271,14 +313,23 @@ describe("R-53, R-64, R-65, R-71 any history of claims", () => {
         const last = new Map<string, ServicePort | undefined>();
         const seen = new Map<string, readonly string[]>();
         let known = ground([]);
-        for (const { key, createdMs, isReady, places, ground: next } of history) {
+        const slices = new SlicesOf();
+        for (const { key, createdMs, isReady, places, ground: next, slices: moved } of history) {
           const before = last.get(key);
           // A third of the changes are of endpoints only.
           const base = createdMs === 3 && before !== undefined ? before : wanting(key, createdMs, ...once(places ?? []));
           const wanted = places === null ? undefined : served(base, isReady, key < "c" ? "shop" : "lab");
           last.set(key, wanted);
           const touched = new Set([key, ...put(key, wanted)]);
-          if (next !== null) for (const other of claims.setGround((known = ground(next.ranges, next.nodes)))) touched.add(other);
+          if (next !== null) {
+            const podRanges = next.pods.map((range) => ({ range, of: range.endsWith("32") ? "node1" : "node2" }));
+            const own = podRanges.filter(({ of }) => of === "node1");
+            const pods = { podRanges: new RangeIndex(podRanges), ownPodRanges: new RangeIndex(own) };
+            known = { ...ground(next.ranges, next.nodes), sourceAddresses: new Set(next.sources), isStrict: next.isStrict, ...pods };
+            for (const other of claims.setGround(known)) touched.add(other);
+          }
+          if (moved !== null) slices.put(moved.owner, moved.ips, moved.createdMs);
+          claims.setEndpoints(moved === null ? [] : [moved.owner], slices, touched);
           for (const one of touched) seen.set(one, held(one));
           // What they said had changed is all that changed.
           for (const one of last.keys()) expect(held(one)).toEqual(seen.get(one));
@@ -287,6 +338,7 @@ describe("R-53, R-64, R-65, R-71 any history of claims", () => {
         const shuffled = [...last].map((entry) => [order.next().value as number, entry] as const).toSorted(([a], [b]) => a - b);
         for (const [, [key, wanted]] of shuffled) put(key, wanted, fresh);
         fresh.setGround(known);
+        fresh.setEndpoints([], slices, new Set());
         for (const key of last.keys()) expect(held(key)).toEqual(held(key, fresh));
       }),
       { numRuns: 500 },

@@ -1,7 +1,11 @@
-import { cidrContains, familyOf, parseCIDR, parseIP } from "../model/addresses.ts";
-import type { CIDR } from "../model/addresses.ts";
 import type { Destination, DestinationKind, Endpoint } from "../model/rows.ts";
-import type { IPFamily, Protocol } from "../model/api-objects.ts";
+import type { Protocol } from "../model/api-objects.ts";
+import { addMoved, goesBefore, holderOf, isOneLine, isOutside } from "./contenders.ts";
+import type { Contender } from "./contenders.ts";
+import { EndpointsInUse } from "./endpoints-in-use.ts";
+import type { EndpointOwner, SlicesByService } from "./endpoints-in-use.ts";
+import { isRefusedFor, NO_GROUND, useOf } from "./ground.ts";
+import type { AddressUse, AddressWanted, Ground } from "./ground.ts";
 
 /** What of a destination is claimed: its address and port, in its row's protocol, and as what. */
 export type ClaimedAddress = Pick<Destination, "kind" | "address" | "port">;
@@ -13,20 +17,12 @@ export interface Claimant {
   readonly destinations: readonly ClaimedAddress[];
 }
 
-/** What the cluster has of its own, in one family: no Service can claim it by its age. */
-export interface Ground {
-  /** The known service ranges. */
-  readonly serviceRanges: readonly CIDR[];
-  /** Canonical addresses of every Node that is known. */
-  readonly nodeAddresses: ReadonlySet<string>;
-}
-
-/** A destination a row wanted and did not get. */
+/** A destination that a row wants and something else has or uses. */
 export interface LostClaim {
   readonly destination: ClaimedAddress;
-  /** Who has it: a row's key, or the service range that an external IP lies in. */
+  /** Who has it: a row's key, or what {@link AddressUse.by} says. */
   readonly winner: string;
-  readonly wonAs: DestinationKind | "serviceRange";
+  readonly wonAs: DestinationKind | AddressUse["as"];
   /** The row has precedence over the winner, and lost because it has no usable endpoint now. */
   readonly isForNow?: true;
 }
@@ -36,34 +32,16 @@ export interface ResolvedClaims<Wanted> {
   /** With the destinations that it holds. */
   readonly row: Wanted;
   readonly lost: readonly LostClaim[];
+  /** Of the destinations that it holds, those that something else uses. */
+  readonly inUse: readonly LostClaim[];
   /** What it wants and other rows want, too, whichever of them holds it. */
   readonly contested: readonly ClaimedAddress[];
-}
-
-/** A row that wants a place. */
-interface Contender {
-  readonly key: string;
-  readonly kind: DestinationKind;
-  readonly createdMs: number;
-  readonly namespace: string;
-  readonly isUsable: boolean;
 }
 
 /** The only row that wants a place. One object for all places that a row wants as the same kind. */
 type OnlyContender = Pick<Contender, "key" | "kind">;
 
 const NONE: ReadonlySet<string> = new Set();
-const NO_GROUND: Ground = { serviceRanges: [], nodeAddresses: NONE };
-/** Which kind goes first. Everybody who may write a Service may name external IPs; cluster IPs and node ports are handed out by the API server. */
-const RANK: Readonly<Record<DestinationKind, number>> = { clusterIP: 0, nodePort: 1, loadBalancerIP: 2, externalIP: 3 };
-
-/** Tell the ground that a store knows, in one family. */
-export function groundOf(store: { serviceCIDRs(): readonly string[]; nodeAddresses(): Iterable<string> }, family: IPFamily): Ground {
-  return {
-    serviceRanges: store.serviceCIDRs().flatMap((text) => parseCIDR(text) ?? []),
-    nodeAddresses: new Set([...store.nodeAddresses()].filter((address) => familyOf(address) === family)),
-  };
-}
 
 /** Tell whether a row has an endpoint that is ready, or serves while it terminates, on whatever node. */
 export function hasUsableEndpoint({ endpoints }: { readonly endpoints: readonly Endpoint[] }): boolean {
@@ -76,9 +54,9 @@ export function hasUsableEndpoint({ endpoints }: { readonly endpoints: readonly 
  * first row of the same kind there that has a usable endpoint.
  *
  * Shape: a node port stands for its number on the address of every Node that is known. An external IP in a service range is
- * nobody's. Who goes without says so in {@link Claims.resolve}.
+ * nobody's, and neither is one that something else uses. Who goes without says so in {@link Claims.resolve}.
  * Edges: the loser's destination comes back when the winner goes. Result never depends on the order of calls.
- * @source rules R-53, R-64, R-65, R-71
+ * @source rules R-53, R-64, R-65, R-71, R-73, R-74
  */
 export class Claims<Wanted extends Claimant> {
   /** All rows as they would be if they were alone. */
@@ -90,6 +68,7 @@ export class Claims<Wanted extends Claimant> {
   readonly #contenders = new Map<string, OnlyContender | readonly Contender[]>();
   /** Rows with an external or load-balancer IP, by port and protocol: what a node port or the ground may take from. */
   readonly #outside = new Map<string, Set<string>>();
+  readonly #endpoints = new EndpointsInUse();
   #ground = NO_GROUND;
 
   /** `isUsable` tells whether a row has a usable endpoint, on whatever node: all nodes have to agree on it. */
@@ -130,13 +109,32 @@ export class Claims<Wanted extends Claimant> {
   setGround(ground: Ground): ReadonlySet<string> {
     const before = this.#ground;
     this.#ground = ground;
-    const isTouched = ({ kind, address }: ClaimedAddress): boolean =>
-      before.nodeAddresses.has(address) !== ground.nodeAddresses.has(address) ||
-      (kind === "externalIP" && rangeAround(address, before) !== rangeAround(address, ground));
+    const textOf = (one: ClaimedAddress, row: Wanted, of: Ground): string => {
+      const { as = "", by = "", isRefused = false } = useOf(one, wantedBy(row), of) ?? {};
+      return `${as} ${by} ${isRefused}`;
+    };
+    const isTouched = (one: ClaimedAddress, row: Wanted): boolean =>
+      before.nodeAddresses.has(one.address) !== ground.nodeAddresses.has(one.address) ||
+      before.isStrict !== ground.isStrict ||
+      textOf(one, row, before) !== textOf(one, row, ground);
     const affected = new Set<string>();
     for (const keys of this.#outside.values())
-      for (const key of keys) if (this.#wanted.get(key)?.destinations.some(isTouched) === true) affected.add(key);
+      for (const key of keys) {
+        const row = this.#wanted.get(key);
+        if (row?.destinations.some((one) => isTouched(one, row)) === true) affected.add(key);
+      }
     return affected;
+  }
+
+  /**
+   * Take in the slices of Services that changed, after the rows of all that changed; the keys of rows whose destinations may have changed are added
+   * to `affected`.
+   */
+  setEndpoints(changed: Iterable<string>, source: SlicesByService, affected: Set<string>): void {
+    for (const claim of this.#endpoints.update(changed, source)) {
+      const contenders = this.#contenders.get(claim);
+      for (const { key } of contenders === undefined ? [] : isSeveral(contenders) ? contenders : [contenders]) affected.add(key);
+    }
   }
 
   /** A row with the destinations it holds, and those it lost; undefined when there is no such row. */
@@ -144,15 +142,19 @@ export class Claims<Wanted extends Claimant> {
     const row = this.#wanted.get(key);
     if (row === undefined) return undefined;
     const lost: LostClaim[] = [];
+    const inUse: LostClaim[] = [];
     const contested: ClaimedAddress[] = [];
     for (const destination of row.destinations) {
-      const one = this.#lostTo(destination, row.name.protocol, key);
+      const use = useOf(destination, wantedBy(row), this.#ground, this.#endpoints);
+      const claim = use === undefined ? undefined : { destination, winner: use.by, wonAs: use.as };
+      const one = use?.isRefused === true ? claim : this.#lostTo(destination, row.name.protocol, key);
       if (one !== undefined) lost.push(one);
+      else if (claim !== undefined) inUse.push(claim);
       if (this.#isContested(destination, row.name.protocol)) contested.push(destination);
     }
-    if (lost.length === 0) return { row, lost, contested };
+    if (lost.length === 0) return { row, lost, inUse, contested };
     const gone = new Set<ClaimedAddress>(lost.map(({ destination }) => destination));
-    return { row: { ...row, destinations: row.destinations.filter((destination) => !gone.has(destination)) }, lost, contested };
+    return { row: { ...row, destinations: row.destinations.filter((destination) => !gone.has(destination)) }, lost, inUse, contested };
   }
 
   #isContested(claimed: ClaimedAddress, protocol: Protocol): boolean {
@@ -160,8 +162,6 @@ export class Claims<Wanted extends Claimant> {
   }
 
   #lostTo(destination: ClaimedAddress, protocol: Protocol, key: string): LostClaim | undefined {
-    const range = destination.kind === "externalIP" ? rangeAround(destination.address, this.#ground) : undefined;
-    if (range !== undefined) return { destination, winner: range, wonAs: "serviceRange" };
     // Nearly always: nobody else wants it.
     const isOnNode = destination.kind !== "clusterIP" && this.#ground.nodeAddresses.has(destination.address);
     if (!isOnNode && !this.#isContested(destination, protocol)) return undefined;
@@ -175,9 +175,25 @@ export class Claims<Wanted extends Claimant> {
 
   /** Who has a place. */
   #holder({ kind, address, port }: ClaimedAddress, protocol: Protocol): Contender | undefined {
-    const holder = holderOf(this.#contendersOf(claimOf({ address, port }, protocol)));
+    const holder = this.#first(this.#contendersOf(claimOf({ address, port }, protocol)), { address, port }, protocol);
     if (!this.#ground.nodeAddresses.has(address) || kind === "clusterIP" || holder?.kind === "clusterIP") return holder;
     return holderOf(this.#contendersOf(claimOf({ address: "", port }, protocol))) ?? holder;
+  }
+
+  /** Who of the contenders, in order of precedence, gets a place: no external IP that is refused because something else uses it. */
+  #first(contenders: readonly Contender[], { address, port }: Omit<ClaimedAddress, "kind">, protocol: Protocol): Contender | undefined {
+    if (contenders.at(-1)?.kind !== "externalIP") return holderOf(contenders);
+    const ground = this.#ground;
+    const use = useOf({ kind: "externalIP", address, port }, { namespace: "", createdMs: 0, protocol }, ground);
+    if (use?.isRefused === true) return holderOf(contenders, ({ kind }) => kind === "externalIP");
+    const owners = new Map<string, EndpointOwner | undefined>();
+    const ownerFor = (namespace: string): EndpointOwner | undefined => {
+      if (!owners.has(namespace)) owners.set(namespace, this.#endpoints.ownerOf(address, port, protocol, namespace));
+      return owners.get(namespace);
+    };
+    return holderOf(contenders, ({ kind, namespace, createdMs }) => {
+      return kind === "externalIP" && isRefusedFor(ownerFor(namespace), createdMs, ground);
+    });
   }
 
   #contendersOf(claim: string): readonly Contender[] {
@@ -201,12 +217,14 @@ export class Claims<Wanted extends Claimant> {
       const next = others.findIndex((other) => goesBefore(contender, other));
       const all = others.toSpliced(next === -1 ? others.length : next, 0, contender);
       this.#contenders.set(claim, all);
-      addMoved(holderOf(others), holderOf(all), affected);
+      addMoved(this.#first(others, claimed, name.protocol), this.#first(all, claimed, name.protocol), affected);
     } else {
       this.#contenders.set(claim, own);
     }
     if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, affected);
-    if (isOutside(claimed)) this.#note(claimed, name.protocol, own.key);
+    if (!isOutside(claimed)) return;
+    this.#note(claimed, name.protocol, own.key);
+    this.#endpoints.watch(claimed.address);
   }
 
   #release(claimed: ClaimedAddress, { name }: Claimant, key: string, affected: Set<string>): void {
@@ -219,11 +237,13 @@ export class Claims<Wanted extends Claimant> {
       const [only] = others.length === 1 ? others : [];
       // With the last of the others the contest is over.
       if (only !== undefined) affected.add(only.key);
-      addMoved(holderOf(contenders), holderOf(others), affected);
+      addMoved(this.#first(contenders, claimed, name.protocol), this.#first(others, claimed, name.protocol), affected);
       this.#contenders.set(claim, only === undefined ? others : { key: only.key, kind: only.kind });
     }
     if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, affected);
-    if (isOutside(claimed)) this.#unnote(claimed, name.protocol, key);
+    if (!isOutside(claimed)) return;
+    this.#unnote(claimed, name.protocol, key);
+    this.#endpoints.unwatch(claimed.address);
   }
 
   /** Another row has a node port now: whoever has its number on a node's address may get or lose that. */
@@ -257,36 +277,8 @@ export function claimOf({ address, port }: Pick<ClaimedAddress, "address" | "por
   return `${address} ${port} ${protocol}`;
 }
 
-/** The contenders are in order of precedence. Only an external or load-balancer IP passes on for lack of endpoints, and never to another namespace (R-71). */
-function holderOf(contenders: readonly Contender[]): Contender | undefined {
-  const [first] = contenders;
-  if (first === undefined || first.isUsable || !isOutside(first)) return first;
-  return contenders.find((other) => other.isUsable && isOneLine(first, other)) ?? first;
-}
-
-/** Tell whether an address may pass from one to the other with their endpoints. */
-function isOneLine(a: Contender, b: Contender): boolean {
-  return isOutside(a) && a.kind === b.kind && a.namespace === b.namespace;
-}
-
-/** Adds the rows that hold an address now and before; all others go without either way. */
-function addMoved(before: Contender | undefined, after: Contender | undefined, affected: Set<string>): void {
-  if (before?.key === after?.key) return;
-  for (const one of [after, before]) if (one !== undefined) affected.add(one.key);
-}
-
-function goesBefore(a: Contender, b: Contender): boolean {
-  if (a.kind !== b.kind) return RANK[a.kind] < RANK[b.kind];
-  return a.createdMs === b.createdMs ? a.key < b.key : a.createdMs < b.createdMs;
-}
-
-function isOutside({ kind }: Pick<ClaimedAddress, "kind">): boolean {
-  return kind === "externalIP" || kind === "loadBalancerIP";
-}
-
-function rangeAround(address: string, { serviceRanges }: Ground): string | undefined {
-  const ip = serviceRanges.length === 0 ? undefined : parseIP(address);
-  return ip === undefined ? undefined : serviceRanges.find((range) => cidrContains(range, ip))?.text;
+function wantedBy({ createdMs, name }: Claimant): AddressWanted {
+  return { namespace: name.namespace, protocol: name.protocol, createdMs };
 }
 
 /** The usual change is one of endpoints: nobody's claims are touched. */

@@ -12,7 +12,7 @@ function lost(address: string, winner: string, wonAs: LostClaim["wonAs"] = "exte
 
 /** A row with what it lost, and what it holds though another row wants it. */
 function resolved(claims: readonly LostClaim[], ...held: readonly ClaimedAddress[]): ResolvedClaims<typeof ROW> {
-  return { row: ROW, lost: claims, contested: [...claims.map(({ destination }) => destination), ...held] };
+  return { row: ROW, lost: claims, inUse: [], contested: [...claims.map(({ destination }) => destination), ...held] };
 }
 
 describe("reports of lost claims", () => {

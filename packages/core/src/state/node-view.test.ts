@@ -161,7 +161,7 @@ describe("what the cluster has of its own", () => {
       expect(keys.filter((key) => key !== "shop/victim:http/TCP")).toEqual([THIEF]);
       expect(addresses()).toEqual(expected);
     }
-    expect(issues).toHaveLength(3);
+    expect(issues).toHaveLength(4);
   });
 });
 

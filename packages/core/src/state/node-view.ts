@@ -1,5 +1,6 @@
 import { Waiters } from "../model/waiters.ts";
-import { Claims, groundOf, hasUsableEndpoint } from "../policy/claims.ts";
+import { Claims, hasUsableEndpoint } from "../policy/claims.ts";
+import { groundOf } from "../policy/ground.ts";
 import { isEqual } from "../model/equal.ts";
 import { ProxyError } from "../model/errors.ts";
 import { LostClaimReports } from "../policy/lost-claims.ts";
@@ -152,6 +153,7 @@ export class NodeView {
     const dirty = areAllDue ? new Set([...services, ...this.#store.serviceKeys()]) : services;
     const found: Found = { touched: new Set(this.#consumeGround()), changed: new Set() };
     for (const serviceKey of dirty) this.#recomputeService(serviceKey, found);
+    this.#claims.setEndpoints(services, this.#store, found.touched);
     for (const key of found.touched) if (this.#resolve(key)) found.changed.add(key);
     return found.changed;
   }
@@ -159,7 +161,7 @@ export class NodeView {
   /** Take in what service ranges and node addresses there are; returns the keys of rows that may have lost or got something by that. */
   #consumeGround(): ReadonlySet<string> {
     if (!this.#news.consumeGround()) return NOTHING;
-    return this.#claims.setGround(groundOf(this.#store, this.#options.family));
+    return this.#claims.setGround(groundOf(this.#store, this.#options.family, this.#options.nodeName));
   }
 
   #recomputeService(serviceKey: string, found: Found): void {

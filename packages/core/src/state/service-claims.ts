@@ -2,9 +2,11 @@ import type { Issue } from "../model/api-objects.ts";
 import { serviceKeyOf } from "../model/names.ts";
 import type { ServicePort } from "../model/rows.ts";
 import { claimOf, Claims } from "../policy/claims.ts";
-import type { Claimant, Ground } from "../policy/claims.ts";
+import type { Claimant } from "../policy/claims.ts";
 import { destinationsFor } from "../policy/destinations.ts";
 import type { PoolSizes, RuleContext } from "../policy/destinations.ts";
+import type { SlicesByService } from "../policy/endpoints-in-use.ts";
+import type { Ground } from "../policy/ground.ts";
 import { LostClaimReports } from "../policy/lost-claims.ts";
 import { DEFAULT_SETTINGS } from "../policy/node-context.ts";
 import { rowKeysOf } from "../policy/service-rows.ts";
@@ -38,6 +40,13 @@ export class ServiceClaims {
   /** Take in what the cluster has of its own; returns Services that may have lost or got something by that. */
   setGround(ground: Ground): ReadonlySet<string> {
     return new Set([...this.#claims.setGround(ground)].map(serviceKeyOf));
+  }
+
+  /** Take in the slices of Services that changed, after their claims; returns Services that may have lost or got something by that. */
+  setEndpoints(changed: Iterable<string>, source: SlicesByService): ReadonlySet<string> {
+    const affected = new Set<string>();
+    this.#claims.setEndpoints(changed, source, affected);
+    return new Set([...affected].map(serviceKeyOf));
   }
 
   /** Put a Service's new claims in the place of its old ones; returns other Services whose destinations may have changed. */

@@ -1,6 +1,6 @@
 import type { IPFamily, Issue } from "../model/api-objects.ts";
 import { isEqual } from "../model/equal.ts";
-import { groundOf } from "../policy/claims.ts";
+import { groundOf } from "../policy/ground.ts";
 import { isSameParts, partsFor, rowKeysOf } from "../policy/service-rows.ts";
 import type { ServiceParts } from "../policy/service-rows.ts";
 import { RecentRows } from "./recent-rows.ts";
@@ -148,11 +148,13 @@ export class ServiceTable {
   #updateServices(revision: number): boolean {
     const isGroundNew = this.#news.consumeGround();
     const touched = new Set(isGroundNew ? this.#claims.setGround(groundOf(this.#store, this.#family)) : []);
-    const changed = this.#changedParts(this.#news.consumeServices());
+    const services = this.#news.consumeServices();
+    const changed = this.#changedParts(services);
     for (const [key, parts] of changed) {
       touched.add(key);
       for (const other of this.#claims.set(this.#versions.get(key)?.parts, parts)) touched.add(other);
     }
+    for (const other of this.#claims.setEndpoints(services, this.#store)) touched.add(other);
     const times = this.#news.consumeTriggers();
     let isNew = false;
     for (const key of touched) {

@@ -1,5 +1,5 @@
-import { cidrContains, parseCIDR } from "../model/addresses.ts";
-import type { CIDR } from "../model/addresses.ts";
+import { cidrContains, parseCIDR, parseIP } from "../model/addresses.ts";
+import type { CIDR, IP } from "../model/addresses.ts";
 import type { NodeContext, ServicePort } from "../model/rows.ts";
 import { localizedParts, rowKeysOf, rowsOfParts } from "../policy/service-rows.ts";
 import type { ServiceParts } from "../policy/service-rows.ts";
@@ -12,7 +12,8 @@ const NONE: ReadonlySet<string> = new Set();
 /**
  * One Service as it is from one revision to the next, for any node: its rows are made once for all nodes that it can't
  * tell apart. It tells apart nodes by name where an endpoint runs on them or is meant for them, by zone where endpoints
- * are meant for it, and by whether source ranges hold their address; by nothing else but the rules.
+ * are meant for it, by whether source ranges hold their address, and by whether an external IP is in their pod ranges (R-73); by nothing else but the
+ * rules.
  */
 export class ServiceVersion {
   readonly parts: ServiceParts;
@@ -26,6 +27,8 @@ export class ServiceVersion {
   readonly #serial: number;
   readonly #zones: ReadonlySet<string>;
   readonly #ranges: readonly CIDR[];
+  /** Its external IPs, sorted. */
+  readonly #external: readonly IP[];
   /** Rows of nodes without a name here. */
   readonly #shared = new Map<string, readonly ServicePort[]>();
 
@@ -42,6 +45,7 @@ export class ServiceVersion {
     this.#zones = setOf(all.flatMap(({ zoneHints }) => zoneHints));
     const ranges = addresses.loadBalancerIPs.length > 0 ? addresses.sourceRanges : [];
     this.#ranges = ranges.map((text) => parseCIDR(text)).filter((cidr) => cidr !== undefined);
+    this.#external = addresses.externalIPs.flatMap((ip) => parseIP(ip) ?? []).toSorted((a, b) => (a.value < b.value ? -1 : 1));
   }
 
   /** Endpoints it has over all ports: what it weighs. */
@@ -49,16 +53,17 @@ export class ServiceVersion {
     return this.parts.portEndpoints.reduce((sum, { endpoints }) => sum + endpoints.length, 1);
   }
 
-  /** It tells nodes apart by their zone or address, besides their names. */
+  /** It tells nodes apart by their zone, address or pod ranges, besides their names. */
   get isChoosy(): boolean {
-    return this.#zones.size > 0 || this.#ranges.length > 0;
+    return this.#zones.size > 0 || this.#ranges.length > 0 || this.#external.length > 0;
   }
 
   /** Say what it sees of a node besides its name, as text: nodes with equal text have equal rows. */
   kindOf(node: NodeFacts): string {
     if (!this.isChoosy) return node.rules;
-    const { zone, isInside } = this.#seen(node);
-    return zone === "" && !isInside ? node.rules : `${node.rules} ${isInside ? "inside" : ""} ${zone}`;
+    const { zone, isInside, podRanges } = this.#seen(node);
+    if (zone === "" && !isInside && podRanges.length === 0) return node.rules;
+    return `${node.rules} ${isInside ? "inside" : ""} ${zone} ${podRanges.map(({ text }) => text).join(",")}`;
   }
 
   /** Get the rows of a node. Those of nodes with a name here are kept in `recent`, all others for as long as this is. */
@@ -81,16 +86,22 @@ export class ServiceVersion {
     return rows;
   }
 
-  #seen({ context, address }: NodeFacts): { readonly zone: string; readonly isInside: boolean } {
+  #seen({ context, address, podRanges }: NodeFacts): {
+    readonly zone: string;
+    readonly isInside: boolean;
+    readonly podRanges: readonly CIDR[];
+  } {
     const isInside = address !== undefined && this.#ranges.some((range) => cidrContains(range, address));
-    return { zone: this.#zones.has(context.zone) ? context.zone : "", isInside };
+    const isClaimed = (range: CIDR): boolean => hasOneIn(this.#external, range);
+    return { zone: this.#zones.has(context.zone) ? context.zone : "", isInside, podRanges: podRanges.filter(isClaimed) };
   }
 
   #make(node: NodeFacts, name: string): readonly ServicePort[] {
-    const { zone, isInside } = this.#seen(node);
+    const { zone, isInside, podRanges } = this.#seen(node);
     const context: NodeContext = { ...node.context, name, zone, addresses: isInside ? node.context.addresses : [] };
     const { rows } = rowsOfParts(name === "" ? this.parts : localizedParts(this.parts, name), context);
-    return this.lost.size === 0 ? rows : rows.map((row) => withoutLost(row, this.lost));
+    if (this.lost.size === 0 && podRanges.length === 0) return rows;
+    return rows.map((row) => withoutExternal(withoutLost(row, this.lost), podRanges));
   }
 }
 
@@ -99,4 +110,27 @@ function setOf(names: readonly string[]): ReadonlySet<string> {
   const found = new Set(names);
   found.delete("");
   return found.size === 0 ? NONE : found;
+}
+
+/** Tell whether one of the sorted addresses lies in a range. */
+function hasOneIn(sorted: readonly IP[], range: CIDR): boolean {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle] as IP).value < range.value) low = middle + 1;
+    else high = middle;
+  }
+  const next = sorted[low];
+  return next !== undefined && cidrContains(range, next);
+}
+
+/** A row as it is on a node with these pod ranges (R-73). */
+function withoutExternal(row: ServicePort, podRanges: readonly CIDR[]): ServicePort {
+  if (podRanges.length === 0) return row;
+  const isTheirs = (address: string): boolean => {
+    const ip = parseIP(address);
+    return ip !== undefined && podRanges.some((range) => cidrContains(range, ip));
+  };
+  const destinations = row.destinations.filter(({ kind, address }) => kind !== "externalIP" || !isTheirs(address));
+  return destinations.length === row.destinations.length ? row : { ...row, destinations };
 }

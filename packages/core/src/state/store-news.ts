@@ -1,3 +1,4 @@
+import { API_SERVERS } from "../policy/ground.ts";
 import type { Store, StoreChange } from "./store.ts";
 
 /** Services, and times of one Service, that are remembered between two looks. */
@@ -78,7 +79,7 @@ export class StoreNews {
     return nodes;
   }
 
-  /** Tell whether service ranges or nodes' addresses are others: what no Service can claim by its age. */
+  /** Tell whether service ranges, or addresses of nodes, their pods or the source, are others: what no Service can claim by its age. */
   consumeGround(): boolean {
     const isNew = this.#isGroundNew;
     this.#isGroundNew = false;
@@ -93,6 +94,7 @@ export class StoreNews {
   #hear(change: StoreChange): void {
     if (change.kind === "service") {
       this.#services.add(change.key);
+      if (change.key === API_SERVERS) this.#isGroundNew = true;
       if (change.triggeredMs !== undefined) this.#triggers.note(change.key, change.triggeredMs);
     } else if (change.kind === "node") {
       if (!this.#options.isFollowed(change.key)) return;

@@ -2,6 +2,7 @@ import type { EndpointSlice, Issue, Node, ObjectKind, Service, ServiceCIDR, Serv
 import { OBJECT_KINDS } from "../model/api-objects.ts";
 import { isEqual, withEqual } from "../model/equal.ts";
 import { namespacedName } from "../model/names.ts";
+import type { IndexedRange } from "../model/range-index.ts";
 import type { AllowedAddresses } from "../intake/allowed-addresses.ts";
 import { readEndpointSlice, serviceOfSlice } from "../intake/endpoint-slice.ts";
 import type { SliceReading } from "../intake/endpoint-slice.ts";
@@ -11,8 +12,9 @@ import { readNode, readServiceCIDR } from "../intake/node.ts";
 import { readBoundedService } from "../intake/object-bounds.ts";
 import { lastingNode } from "../policy/lasting-node.ts";
 import { HealthPortConflicts } from "./health-port-conflicts.ts";
+import { SourceAddresses } from "./source-addresses.ts";
 
-/** What changed in a store: a Service (itself or its slices), a Node, which addresses Nodes have, or the service ranges. */
+/** What changed in a store: a Service (itself or its slices), a Node, which addresses Nodes, their pods and the source have, or the service ranges. */
 export type StoreChange =
   | { readonly kind: "service"; readonly key: string; readonly triggeredMs: number | undefined }
   | { readonly kind: "node"; readonly key: string }
@@ -70,6 +72,7 @@ export class Store {
   readonly #healthPorts: HealthPortConflicts;
   /** What the source says is wrong with what it reads, as it is now. */
   #sourceIssues: readonly Issue[] = [];
+  readonly #sourceAddresses = new SourceAddresses();
 
   constructor(options: StoreOptions = {}) {
     this.#report = options.report ?? ((): void => undefined);
@@ -132,6 +135,11 @@ export class Store {
     this.#sourceIssues = issues;
   }
 
+  /** Take the addresses of a server that objects come from, each `address port`: no external IP may claim them (R-74). */
+  noteSourceAddresses(addresses: readonly string[]): void {
+    if (this.#sourceAddresses.note(addresses)) this.#notify({ kind: "nodeAddresses" });
+  }
+
   /** Note that the first list of a kind is complete. */
   markSynced(kind: ObjectKind): void {
     if (this.#unsynced.delete(kind) && this.isSynced) this.#notify({ kind: "synced" });
@@ -163,6 +171,11 @@ export class Store {
     return this.#slices.get(serviceKey) ?? NO_SLICES;
   }
 
+  /** `namespace/name` of every Service that has slices. */
+  sliceOwners(): Iterable<string> {
+    return this.#slices.keys();
+  }
+
   /** A node by name. */
   node(name: string): Node | undefined {
     return this.#nodes.get(name);
@@ -180,13 +193,32 @@ export class Store {
 
   /** Addresses of every Node, of both families; of one that says none any more, or is gone, those it had. @see lastingNode */
   *nodeAddresses(): Iterable<string> {
-    for (const [name, { addresses }] of this.#nodes) if (!this.#lastingNodes.has(name)) yield* addresses;
-    for (const { addresses } of this.#lastingNodes.values()) yield* addresses;
+    for (const { addresses } of this.#allNodes()) yield* addresses;
+  }
+
+  /** Pod ranges of every Node, of both families; as {@link Store.nodeAddresses}. */
+  *podRanges(): Iterable<IndexedRange<string>> {
+    for (const { name, podCIDRs } of this.#allNodes()) for (const range of podCIDRs) yield { range, of: name };
+  }
+
+  /** `address port` of the servers that objects come from. */
+  get sourceAddresses(): Iterable<string> {
+    return this.#sourceAddresses;
+  }
+
+  /** External IPs that something else uses are left out (R-73). */
+  get refusesAddressesInUse(): boolean {
+    return this.#allowed?.strictExternalIPs === true;
   }
 
   /** All service ranges of both families. */
   serviceCIDRs(): readonly string[] {
     return [...this.#serviceCIDRs.values()].flatMap(({ cidrs }) => cidrs);
+  }
+
+  *#allNodes(): Iterable<Node> {
+    for (const [name, node] of this.#nodes) if (!this.#lastingNodes.has(name)) yield node;
+    yield* this.#lastingNodes.values();
   }
 
   #accept(kind: ObjectKind, raw: Raw, name: ObjectName): void {
@@ -258,8 +290,8 @@ export class Store {
   }
 
   #setNode(name: string, node: Node | undefined): void {
-    const before = this.lastingNode(name)?.addresses;
-    const lasting = lastingNode(this.lastingNode(name), node);
+    const before = this.lastingNode(name);
+    const lasting = lastingNode(before, node);
     this.#lastingNodes.delete(name);
     if (lasting !== undefined && lasting !== node) this.#lastingNodes.set(name, lasting);
     const [oldest] = this.#lastingNodes.size > LASTING_NODES_MAX ? this.#lastingNodes.keys() : [];
@@ -267,7 +299,9 @@ export class Store {
     if (node === undefined) this.#nodes.delete(name);
     else this.#nodes.set(name, node);
     this.#notify({ kind: "node", key: name });
-    if (oldest !== undefined || !isEqual(before, this.lastingNode(name)?.addresses)) this.#notify({ kind: "nodeAddresses" });
+    const after = this.lastingNode(name);
+    const isMoved = !isEqual(before?.addresses, after?.addresses) || !isEqual(before?.podCIDRs, after?.podCIDRs);
+    if (oldest !== undefined || isMoved) this.#notify({ kind: "nodeAddresses" });
   }
 
   #setServiceCIDR(name: string, cidr: ServiceCIDR | undefined): void {

@@ -48,11 +48,13 @@ export interface SliceExtras {
   readonly ports?: readonly unknown[] | null;
   /** The annotation endpoints.kubernetes.io/last-change-trigger-time. */
   readonly triggered?: string;
+  /** metadata.creationTimestamp. */
+  readonly created?: string;
 }
 
 /** Write a discovery.k8s.io/v1 EndpointSlice of a Service. */
 export function rawSlice(service: string, endpoints: readonly EndpointShort[], extras: SliceExtras = {}): RawObject {
-  const { namespace = "shop", name = `${service}-1`, addressType = "IPv4", triggered } = extras;
+  const { namespace = "shop", name = `${service}-1`, addressType = "IPv4", triggered, created } = extras;
   return {
     apiVersion: "discovery.k8s.io/v1",
     kind: "EndpointSlice",
@@ -60,6 +62,7 @@ export function rawSlice(service: string, endpoints: readonly EndpointShort[], e
       namespace,
       name,
       labels: { "kubernetes.io/service-name": service },
+      ...(created === undefined ? {} : { creationTimestamp: created }),
       ...(triggered === undefined ? {} : { annotations: { "endpoints.kubernetes.io/last-change-trigger-time": triggered } }),
     },
     addressType,

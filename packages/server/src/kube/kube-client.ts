@@ -1,12 +1,14 @@
 import type { Agent, ClientRequest, IncomingMessage } from "node:http";
+import { lookup } from "node:dns";
 import https from "node:https";
+import { isIP, type LookupFunction } from "node:net";
 import type { RestClientMetrics } from "@turnout/client/daemon";
-import { type Clock, ProxyError, wallMs } from "@turnout/core";
+import { canonicalIP, type Clock, ProxyError, wallMs } from "@turnout/core";
 import { errnoOf } from "../source/cached-file.ts";
 import { AccessMeter } from "./access/access-meter.ts";
 import type { KubeAccess, KubeEndpoint, TlsMaterial } from "./access/kube-access.ts";
 import { createAgent, isForwarded } from "./access/proxied-agent.ts";
-import { proxyFromEnvironment, type Environment } from "./access/proxy-rules.ts";
+import { bareHost, portOf, proxyFromEnvironment, type Environment } from "./access/proxy-rules.ts";
 import { proxyAuthorization } from "./access/proxy-tunnel.ts";
 import { HTTP, parseRefusal, type Refusal } from "./refusal.ts";
 import { RequestMeter } from "./request-meter.ts";
@@ -68,6 +70,8 @@ export interface KubeClientOptions {
   readonly env: Environment;
   /** Hears of each request. */
   readonly metrics?: RestClientMetrics | undefined;
+  /** Hears, before it is connected to, each `address port` that the server, or the proxy to it, may be reached at. */
+  readonly onAddresses?: ((addresses: readonly string[]) => void) | undefined;
 }
 
 const REFUSAL_BYTES_MAX = 64 * 1024;
@@ -82,6 +86,8 @@ class HttpKubeClient implements KubeClient {
   readonly #accessMeter: AccessMeter;
   #agent: Agent | undefined;
   #agentKey: readonly unknown[] = [];
+  /** What is connected to next: the server, or the proxy to it. */
+  #next: URL | undefined;
 
   constructor(options: KubeClientOptions) {
     this.#options = options;
@@ -149,6 +155,9 @@ class HttpKubeClient implements KubeClient {
     const { server, headers, tls } = endpoint;
     const isTls = server.protocol === "https:";
     const proxy = proxyOf(endpoint, this.#options.env);
+    this.#next = proxy ?? server;
+    const literal = bareHost(this.#next);
+    if (isIP(literal) !== 0) this.#noteAddresses([literal]);
     const about = body === undefined ? {} : { "content-type": "application/json", "content-length": body.length };
     const url = new URL(server.pathname.replace(/\/$/, "") + path, server);
     const login = isForwarded(server, proxy) ? proxyAuthorization(proxy) : undefined;
@@ -221,11 +230,30 @@ class HttpKubeClient implements KubeClient {
     if (this.#agent !== undefined && key.every((part, index) => part === this.#agentKey[index])) return this.#agent;
     retire(this.#agent);
     const { clock, connectTimeoutMs } = this.#options;
-    const options = { keepAlive: true, keepAliveMsecs: 30_000, ...tlsOptions(tls) };
+    const options = { keepAlive: true, keepAliveMsecs: 30_000, lookup: this.#lookup, ...tlsOptions(tls) };
     this.#agent = createAgent({ isTls, options, proxy, clock, connectTimeoutMs });
     this.#agentKey = key;
     this.#options.metrics?.transportCreated(1);
     return this.#agent;
+  }
+
+  /** All addresses of the name are noted, and not only the one that is tried: the next connection may be to another. */
+  readonly #lookup: LookupFunction = (hostname, { all, ...options }, done) => {
+    lookup(hostname, { ...options, all: true }, (error, found) => {
+      const [first] = found ?? [];
+      if (error !== null || first === undefined) {
+        done(error, all === true ? [] : "", 0);
+        return;
+      }
+      this.#noteAddresses(found.map(({ address }) => address));
+      if (all === true) done(null, found);
+      else done(null, first.address, first.family);
+    });
+  };
+
+  #noteAddresses(addresses: readonly string[]): void {
+    const port = this.#next === undefined ? "" : portOf(this.#next);
+    this.#options.onAddresses?.(addresses.flatMap((address) => canonicalIP(address) ?? []).map(({ text }) => `${text} ${port}`));
   }
 }
 

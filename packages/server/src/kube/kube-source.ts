@@ -65,7 +65,8 @@ async function runReflectors(options: KubeSourceOptions, sink: ObjectSink, signa
   );
   log.info("following the API server", { ...server, by: access.description });
   const { connectTimeoutMs, answerTimeoutMs } = timings;
-  const client = createKubeClient({ access, clock, connectTimeoutMs, answerTimeoutMs, env, metrics: requestMetrics });
+  const onAddresses = (addresses: readonly string[]): void => sink.noteSourceAddresses?.(addresses);
+  const client = createKubeClient({ access, clock, connectTimeoutMs, answerTimeoutMs, env, metrics: requestMetrics, onAddresses });
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
   const said = new LoggedProblems();

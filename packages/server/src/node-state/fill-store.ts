@@ -54,6 +54,7 @@ export async function fillStore(store: Store, options: FillOptions, signal: Abor
       if (store.isSynced && !wasSynced) onSynced?.();
     },
     holdIssues: (issues: readonly Issue[]): void => store.holdIssues(issues),
+    noteSourceAddresses: (addresses: readonly string[]): void => store.noteSourceAddresses(addresses),
   };
   const { kubeconfig, master, allowedAddresses, followsClusterVersion } = config;
   const onVersion = (version: string | undefined): void => {

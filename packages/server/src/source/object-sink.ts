@@ -10,6 +10,8 @@ export interface ObjectSink {
   markSynced(kind: ObjectKind): void;
   /** Take all that is wrong now with what objects are read from, e.g. a file; what was said before holds no more. */
   holdIssues?(issues: readonly Issue[]): void;
+  /** Take each `address port` at which the server may be reached, before it is connected to. */
+  noteSourceAddresses?(addresses: readonly string[]): void;
 }
 
 /** Something that delivers objects: an API server, or files. */

@@ -21,6 +21,7 @@ import { NodeGate } from "./node-gate.ts";
 import { NODE_WAIT_MS, NO_NODE_KNOWN } from "./node-wait.ts";
 import { openNodeStream, type NodeStream } from "./node-stream.ts";
 import { openOtherProtocol, type OtherProtocol } from "./other-protocol.ts";
+import { ServerAddresses } from "./server-addresses.ts";
 import { parseApiTarget, type TlsFiles } from "./target.ts";
 
 /** Whom to ask, and for what. */
@@ -80,6 +81,7 @@ export class NodeLink {
   readonly #gates: Readonly<Record<IPFamily, NodeGate>> | undefined;
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #server: ServerAddresses;
   readonly #closing = new AbortController();
   #running: Promise<void> | undefined;
   #stream: NodeStream | undefined;
@@ -93,10 +95,11 @@ export class NodeLink {
 
   /** @throws {ProxyError} `invalid_object` for a target that is none. */
   constructor(options: NodeLinkOptions) {
-    parseApiTarget(options.target, options.tls);
+    const target = parseApiTarget(options.target, options.tls);
     this.#options = options;
     this.#clock = options.clock ?? systemClock();
     this.#log = options.log ?? SILENT;
+    this.#server = new ServerAddresses(target, this.#log);
     const settings = options.settings ?? DEFAULT_SETTINGS;
     this.#gates = options.awaitsNode === true ? { IPv4: new NodeGate(), IPv6: new NodeGate() } : undefined;
     this.#cursors = { IPv4: new FamilyCursor("IPv4", settings, options.packed), IPv6: new FamilyCursor("IPv6", settings, options.packed) };
@@ -132,7 +135,7 @@ export class NodeLink {
     const next = this.#cursors[family].next(either);
     if (!either.aborted) this.#running ??= this.#run(this.#closing.signal);
     this.#askDue();
-    return await next;
+    return this.#server.without(await next);
   }
 
   /** Services matter more than what a Node object says: in the end they are followed without. */
@@ -165,6 +168,8 @@ export class NodeLink {
   async #run(signal: AbortSignal): Promise<void> {
     const { random = Math.random, failOnRefusal = false } = this.#options;
     while (!signal.aborted) {
+      // Rows that have been handed out may have taken an address that the name has only now.
+      if (await this.#server.refresh()) for (const family of FAMILIES) this.askFull(family);
       const startedMs = this.#clock.nowMs();
       const reason = await this.#followAny(signal);
       if (signal.aborted) return;

@@ -7,6 +7,7 @@ export const ALLOWED_ADDRESS_FLAGS = {
   externalIPs: "allowed-external-ip-cidrs",
   loadBalancerIPs: "allowed-load-balancer-ip-cidrs",
   strictSourceRanges: "strict-source-ranges",
+  strictExternalIPs: "strict-external-ips",
 } as const;
 
 /** Allows no address at all. */
@@ -23,9 +24,12 @@ export function allowedAddresses(flags: RawFlags): Pick<AllowedAddresses, "exter
   return { externalIPs: listIn(flags, externalIPs), loadBalancerIPs: listIn(flags, loadBalancerIPs) };
 }
 
-/** Tell whether load-balancer IPs of a family without source ranges are closed (R-72): as the flag says, or as the file does. @throws {ProxyError} `invalid_object` naming the flag. */
-export function isStrict(flags: RawFlags, isStrictInFile: boolean): boolean {
-  const name = ALLOWED_ADDRESS_FLAGS.strictSourceRanges;
+/** The switches among them. */
+export const STRICT_SETTINGS = ["strictSourceRanges", "strictExternalIPs"] as const;
+
+/** Read one of the switches (R-72, R-73): as the flag says, or as the file does. @throws {ProxyError} `invalid_object` naming the flag. */
+export function isStrict(setting: (typeof STRICT_SETTINGS)[number], flags: RawFlags, isStrictInFile: boolean): boolean {
+  const name = ALLOWED_ADDRESS_FLAGS[setting];
   const typed = typedTexts(flags, name).at(-1);
   return typed === undefined ? isStrictInFile : switchOf(`--${name}`, typed);
 }

@@ -324,8 +324,9 @@ export const FIELDS: { readonly [P in ConfigPath]: Field<ConfigValues[P]> } = {
   portRange: { kind: TEXT, fallback: "", hasNoEffect: true },
   // Not kube-proxy's, which warns of the unknown section and goes on. What each option is decides the backend.
   "turnout.backendOptions": { kind: ANY_BY_NAME, fallback: {} },
-  // Not kube-proxy's, either. The flag of this name counts next to a file.
+  // Not kube-proxy's, either. The flags of these names count next to a file.
   "turnout.strictSourceRanges": { kind: SWITCH, fallback: false },
+  "turnout.strictExternalIPs": { kind: SWITCH, fallback: false },
 };
 
 /** All paths in the table's order. */

@@ -71,6 +71,7 @@ export interface ConfigValues {
   readonly portRange: string;
   readonly "turnout.backendOptions": Readonly<Record<string, Plain>>;
   readonly "turnout.strictSourceRanges": boolean;
+  readonly "turnout.strictExternalIPs": boolean;
 }
 
 /** The path of one configuration value, e.g. `iptables.masqueradeBit`. */

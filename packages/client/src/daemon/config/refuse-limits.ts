@@ -1,5 +1,5 @@
 import { ProxyError, type Log } from "@turnout/core";
-import { ALLOWED_ADDRESS_FLAGS } from "./allowed-addresses.ts";
+import { ALLOWED_ADDRESS_FLAGS, STRICT_SETTINGS } from "./allowed-addresses.ts";
 import type { RunConfig } from "./run-config.ts";
 
 const EXTERNAL_IPS_GATE = "AllowServiceExternalIPs";
@@ -16,11 +16,14 @@ export function refuseAllowOptions(
 ): void {
   const isByGate = allowed.externalIPs?.length === 0 && features.some(({ name, enabled }) => name === EXTERNAL_IPS_GATE && !enabled);
   if (isByGate) log.warn(`the feature gate ${EXTERNAL_IPS_GATE}=false has no effect here: ${LIMITS_ELSEWHERE}`, { hint: LIMITS_HINT });
-  const others = ["loadBalancerIPs", "strictSourceRanges"] as const;
+  const others = ["loadBalancerIPs", ...STRICT_SETTINGS] as const;
   const kinds = isByGate ? others : (["externalIPs", ...others] as const);
   const given = kinds.filter((kind) => allowed[kind] !== undefined).map((kind) => ALLOWED_ADDRESS_FLAGS[kind]);
   if (given.length === 0) return;
-  const file = given.includes(ALLOWED_ADDRESS_FLAGS.strictSourceRanges) && configFile !== undefined ? ` (or ${configFile.path})` : "";
+  const file =
+    STRICT_SETTINGS.some((name) => given.includes(ALLOWED_ADDRESS_FLAGS[name])) && configFile !== undefined
+      ? ` (or ${configFile.path})`
+      : "";
   throw new ProxyError("invalid_object", LIMITS_ELSEWHERE, {
     object: `${given.map((name) => `--${name}`).join(", ")}${file}`,
     hint: LIMITS_HINT,

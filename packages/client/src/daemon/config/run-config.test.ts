@@ -390,6 +390,15 @@ describe("the addresses that Services may have", () => {
     expect(configure(flags, file).allowedAddresses.strictSourceRanges).toBe(isStrict);
   });
 
+  test.each<readonly [RawFlags, file: string | undefined, isStrict: boolean | undefined]>([
+    [{}, "turnout: {strictExternalIPs: true}\n", true],
+    [{ "strict-external-ips": "false" }, "turnout: {strictExternalIPs: true}\n", undefined],
+    [{ "strict-external-ips": "true" }, undefined, true],
+    [{ "strict-source-ranges": "true" }, undefined, undefined],
+  ])("R-73 external IPs in use are refused by flag or file, and the flag has precedence: %j %j", (flags, file, isRefused) => {
+    expect(configure(flags, file).allowedAddresses.strictExternalIPs).toBe(isRefused);
+  });
+
   test("none and something are refused", () => {
     expect(() => configure({ "allowed-external-ip-cidrs": ["none", "10.0.0.0/8"] })).toThrow('"none" is not a CIDR');
   });

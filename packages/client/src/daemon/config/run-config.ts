@@ -1,6 +1,6 @@
 import { canonicalIP, type AllowedAddresses, type BackendModule, type NodeSettings, type Plain, type DetectLocal } from "@turnout/core";
 import { stringify } from "yaml";
-import { ALLOWED_ADDRESS_FLAGS, allowedAddresses, isStrict } from "./allowed-addresses.ts";
+import { ALLOWED_ADDRESS_FLAGS, allowedAddresses, isStrict, STRICT_SETTINGS } from "./allowed-addresses.ts";
 import { optionsFromFile, optionsFromFlags, type BackendOptions } from "./backend-options.ts";
 import { isWildcard } from "./bind-address.ts";
 import { checkValues } from "./config-checks.ts";
@@ -123,7 +123,7 @@ export function runConfig(loaded: LoadedConfig, backend: ConfiguredBackend, foun
     hasStatusz: isGateOn("ComponentStatusz", values.featureGates),
     hasFlagz: isGateOn("ComponentFlagz", values.featureGates),
     flagz: flagTexts(loaded.input.flags, loaded.input.file?.path),
-    configz: configz({ ...values, "turnout.strictSourceRanges": limits.allowedAddresses.strictSourceRanges === true }, servers, proxyMode),
+    configz: configz({ ...values, ...strictValues(limits.allowedAddresses) }, servers, proxyMode),
     warnings: [
       ...loaded.warnings,
       ...otherMode(loaded, backend, counted, isUnnamed),
@@ -174,14 +174,18 @@ function hostSettings(values: ConfigValues): HostSettings {
   };
 }
 
+function strictValues(allowed: RunConfig["allowedAddresses"]): GivenValues {
+  return Object.fromEntries(STRICT_SETTINGS.map((name) => [`turnout.${name}`, allowed[name] === true]));
+}
+
 /** A flag counts before the gate, and that before the cluster's version. */
 function addressLimits(flags: RawFlags, values: ConfigValues): Pick<RunConfig, "allowedAddresses" | "followsClusterVersion"> {
   const byFlag = allowedAddresses(flags);
   const isServed = servesExternalIPs(values.featureGates, undefined);
-  const strict = isStrict(flags, values["turnout.strictSourceRanges"]) ? { strictSourceRanges: true } : {};
+  const strict = STRICT_SETTINGS.filter((name) => isStrict(name, flags, values[`turnout.${name}`])).map((name) => [name, true] as const);
   const externalIPs = byFlag.externalIPs ?? (isServed === false ? [] : undefined);
   return {
-    allowedAddresses: Object.freeze({ ...byFlag, externalIPs, ...strict }),
+    allowedAddresses: Object.freeze({ ...byFlag, externalIPs, ...Object.fromEntries(strict) }),
     followsClusterVersion: externalIPs === undefined && isServed === undefined,
   };
 }

@@ -13,4 +13,5 @@ export interface RuleSettings {
   readonly allowedExternalIPs?: readonly string[];
   readonly allowedLoadBalancerIPs?: readonly string[];
   readonly strictSourceRanges?: boolean;
+  readonly strictExternalIPs?: boolean;
 }

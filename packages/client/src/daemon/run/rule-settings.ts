@@ -30,6 +30,7 @@ export function ruleSettingsOf(module: Pick<BackendModule, "countingOptions">, c
     allowedExternalIPs: texts(allowedAddresses.externalIPs),
     allowedLoadBalancerIPs: texts(allowedAddresses.loadBalancerIPs),
     strictSourceRanges: allowedAddresses.strictSourceRanges,
+    strictExternalIPs: allowedAddresses.strictExternalIPs,
   };
   const known = Object.entries(said).filter(([, value]) => value !== undefined);
   return { backendOptions: optionsForBackend(module, config), ...Object.fromEntries(known) };
@@ -37,11 +38,13 @@ export function ruleSettingsOf(module: Pick<BackendModule, "countingOptions">, c
 
 /** Put settings of rules into a configuration: the opposite of {@link ruleSettingsOf}. Pure. */
 export function withRuleSettings(config: RunConfig, settings: RuleSettings): RunConfig {
-  const { backendOptions, serviceEntriesMax, bindAddress, allowedExternalIPs, allowedLoadBalancerIPs, strictSourceRanges } = settings;
+  const { backendOptions, serviceEntriesMax, bindAddress, allowedExternalIPs, allowedLoadBalancerIPs } = settings;
+  const { strictSourceRanges, strictExternalIPs } = settings;
   const allowedAddresses: AllowedAddresses = {
     externalIPs: cidrsOf(allowedExternalIPs),
     loadBalancerIPs: cidrsOf(allowedLoadBalancerIPs),
     ...(strictSourceRanges === true ? { strictSourceRanges } : {}),
+    ...(strictExternalIPs === true ? { strictExternalIPs } : {}),
   };
   return { ...config, backendOptions, serviceEntriesMax, bindAddress, allowedAddresses };
 }

@@ -11,10 +11,10 @@ export const CLUSTER_IPS: ByFamily<string> = {
   IPv4: ["10.96.0.1", "10.96.0.2", "10.96.0.3"],
   IPv6: ["fd00:96::1", "fd00:96::2", "fd00:96::3"],
 };
-/** External and load-balancer IPs; the last ones are somebody else's already: a cluster IP, an address of the host. */
+/** External and load-balancer IPs; the last ones are somebody else's already: a cluster IP, an address of the host, pods. */
 export const EXTERNAL_IPS: ByFamily<string> = {
-  IPv4: ["198.51.100.1", "198.51.100.2", "198.51.100.1", "10.96.0.2", "172.18.0.1"],
-  IPv6: ["fd00:198::1", "fd00:198::2", "fd00:198::1", "fd00:96::2", "fd00:18::1"],
+  IPv4: ["198.51.100.1", "198.51.100.2", "198.51.100.1", "10.96.0.2", "172.18.0.1", "10.1.1.2", "10.1.2.1"],
+  IPv6: ["fd00:198::1", "fd00:198::2", "fd00:198::1", "fd00:96::2", "fd00:18::1", "fd00:1:1::2", "fd00:1:2::1"],
 };
 const BAD_ADDRESSES: readonly unknown[] = [
   "127.0.0.1",

@@ -35,6 +35,7 @@ export function randomSlice(number: number, random: Random): RawObject {
     metadata: {
       namespace: service === "s4" ? "lab" : "shop",
       name: `slice${FIRST_SLICE - number}`,
+      creationTimestamp: pickOne(["2024-01-01T00:00:00Z", "2024-01-01T12:00:00Z", "2024-01-03T00:00:00Z", undefined], random),
       labels: random() < 0.97 ? labels : pickOne([undefined, ...LABELS.map((label) => ({ ...labels, [label]: "" }))], random),
     },
     addressType: random() < 0.97 ? family : pickOne(["FQDN", undefined], random),

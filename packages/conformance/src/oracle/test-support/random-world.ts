@@ -74,12 +74,13 @@ export function randomWorld(random: Random): OracleWorld {
     capabilities: randomCapabilities(random),
     variants: randomVariants(random),
     ...(random() < 0.3 ? { allowedAddresses: randomAllowed(random) } : {}),
+    ...(random() < 0.2 ? { sourceAddresses: ["198.51.100.1 80", "fd00:198::1 80"] } : {}),
   };
 }
 
 function randomAllowed(random: Random): AllowedAddresses {
   const list = (): readonly CIDR[] | undefined => pickOne(ALLOWED, random)?.flatMap((text) => parseCIDR(text) ?? []);
-  return { externalIPs: list(), loadBalancerIPs: list(), strictSourceRanges: random() < 0.5 };
+  return { externalIPs: list(), loadBalancerIPs: list(), strictSourceRanges: random() < 0.5, strictExternalIPs: random() < 0.5 };
 }
 
 /** Put other objects in the place of one or a few, or take them away. */
@@ -168,7 +169,7 @@ function randomServicePort(random: Random): unknown {
   return {
     name: pickOne(["web", "web", "dns", "", undefined, random() < 0.1 ? "no name!" : "dns"], random),
     protocol: pickOne([...PROTOCOLS, undefined, "UDP", random() < 0.1 ? "ICMP" : "TCP"], random),
-    port: random() < 0.95 ? pickOne([80, 80, 80, 53, 53, 30_001], random) : pickOne([0, "80", 70_000, undefined], random),
+    port: random() < 0.95 ? pickOne([80, 80, 80, 53, 53, 8080, 30_001], random) : pickOne([0, "80", 70_000, undefined], random),
     nodePort: pickOne([30_001, 30_002, undefined, 0, random() < 0.2 ? 70_000 : 30_001], random),
     targetPort: 8080,
   };

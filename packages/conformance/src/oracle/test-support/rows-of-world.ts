@@ -12,13 +12,14 @@ export function rowsOfWorld(world: OracleWorld, family: IPFamily): ExplainedStat
     return label === undefined || labels === undefined || !(label in labels);
   });
   const { nodeName, settings, bindAddress, capabilities, variants, nodePortAddressesDefault } = world;
-  const { view, pull } = createStoreView(seen, {
+  const { store, view, pull } = createStoreView(seen, {
     nodeName,
     family,
     settings,
     ...(bindAddress === undefined ? {} : { bindAddress }),
     ...(world.allowedAddresses === undefined ? {} : { allowedAddresses: world.allowedAddresses }),
   });
+  store.noteSourceAddresses(world.sourceAddresses ?? []);
   const node = pull()?.node;
   if (node === undefined) throw new Error("the first change set has a node");
   const rows = capabilities[family] === true ? [...view.rows.values()].flatMap((row) => fitRow(row, capabilities).row ?? []) : [];

@@ -64,8 +64,8 @@ interface Dialing {
 
 /** Connect to a server through its proxy, in bounded time. No socket is left when that fails. */
 async function reach(route: AgentRoute, proxy: URL, { target, direct, signal }: Dialing): Promise<Socket> {
-  const { keepAlive, keepAliveInitialDelay } = target as TcpNetConnectOpts;
-  const first = connect({ host: bareHost(proxy), port: Number(portOf(proxy)), keepAlive, keepAliveInitialDelay, noDelay: true });
+  const { keepAlive, keepAliveInitialDelay, lookup } = target as TcpNetConnectOpts;
+  const first = connect({ host: bareHost(proxy), port: Number(portOf(proxy)), lookup, keepAlive, keepAliveInitialDelay, noDelay: true });
   const cut = (): void => void first.destroy(new Error("the connection is not needed any more"));
   const dog = new Watchdog(route.clock, route.connectTimeoutMs, () => {
     first.destroy(new ProxyError("timed_out", "the proxy gave no connection in time"));
