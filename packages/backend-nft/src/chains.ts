@@ -1,9 +1,8 @@
-import { ChainRules, POOLS, SMALL_POOL_MAX } from "./objects.ts";
+import { ChainRules, FIRST_ID, FIRST_PLACE, POOLS, SMALL_POOL_MAX } from "./objects.ts";
 import type { ChainObject, ChainRule, DestinationKind, PoolName } from "./objects.ts";
 import { countRule } from "./count-sets.ts";
 import type { CountSet } from "./count-sets.ts";
-import { digest, DISCARD_CHAIN, fingerprint, interfaceName, OUTSIDE_CHAIN, REFUSE_CHAIN } from "./names.ts";
-import type { Fingerprint } from "./names.ts";
+import { clientsMap, digest, DISCARD_CHAIN, fingerprint, interfaceName, OUTSIDE_CHAIN, REFUSE_CHAIN, servingMap } from "./names.ts";
 import { concat, goTo, match, meta, numgen, payload, printRule, setMark, vmap } from "@turnout/host/nft-statement";
 import type { NftExpression, NftRuleStatement, NftVerdict } from "@turnout/host/nft-statement";
 import { hostPort } from "@turnout/core/backend";
@@ -221,63 +220,69 @@ function ruleName(rule: Rule, destination: Destination, targets: PickTargets, wo
   return `${ORIGIN_NAMES[rule.from]}${rule.masquerade ? "masq-" : ""}${target}`;
 }
 
-/** The key of an affinity entry behind the client's address: constants, which nft takes in a lookup key only in this form. */
-function constants(...numbers: readonly number[]): readonly NftExpression[] {
-  return numbers.map((number) => numgen(1, number));
+/** A row with affinity, as its rules have it. */
+export interface AffineRow {
+  readonly key: string;
+  /** As nft says it. */
+  readonly protocol: string;
+  readonly seconds: number;
 }
 
-/** An endpoint of an affinity row, and what it is remembered by. */
-export interface RememberedEndpoint {
+/** An endpoint of a row with affinity; `id` is its number among the row's. */
+export interface AffineEndpoint {
   readonly ip: string;
   readonly port: number;
-  readonly fingerprint: Fingerprint;
+  readonly id: number;
 }
 
-/** An endpoint as clients of a row are remembered for it. */
-export function rememberedBy(rowKey: string, { ip, port }: { readonly ip: string; readonly port: number }): RememberedEndpoint {
-  return { ip, port, fingerprint: fingerprint(`${rowKey} ${hostPort(ip, port)}`) };
+/**
+ * Number the endpoints of a row with affinity, each by a digest of itself: the row's clients are remembered by these numbers. Pure.
+ *
+ * Edges: where two have one digest the second one gets the next number that is free.
+ */
+export function numbered(endpoints: readonly Omit<AffineEndpoint, "id">[]): readonly AffineEndpoint[] {
+  const taken = new Set<number>();
+  return endpoints.map(({ ip, port }) => {
+    let { high } = fingerprint(hostPort(ip, port));
+    while (taken.has(FIRST_ID + (high % FIRST_ID))) high += 1;
+    const id = FIRST_ID + (high % FIRST_ID);
+    taken.add(id);
+    return { ip, port, id };
+  });
 }
 
-/** Name of the chain for one endpoint of an affinity row. */
-export function endpointChainName({ fingerprint: { hex } }: RememberedEndpoint): string {
-  return `ep-${hex}`;
-}
+/** Where the number of a client's endpoint is while the packet is decided: 32 bits that no rule sees, and that routing sets anew for what is forwarded. */
+export const SCRATCH: NftExpression = meta("priority");
 
-/** The key of an endpoint's {@link AffinityObject}, by the name of its chain; undefined for other chains. */
-export function affinityKeyOf(chainName: string): string | undefined {
-  const [, high, low] = /^ep-([0-9a-f]{8})([0-9a-f]{8})$/.exec(chainName) ?? [];
-  return high === undefined || low === undefined ? undefined : `${parseInt(high, 16)} . ${parseInt(low, 16)}`;
-}
-
-/** The chain of an affinity key: the opposite of {@link affinityKeyOf}. */
-export function affinityChainOf(key: string): string {
-  const parts = key.split(" . ").map((part) => Number(part).toString(16).padStart(8, "0"));
-  return `ep-${parts.join("")}`;
-}
-
-/** The chain that remembers a client's endpoint (each new connection renews the time) and sends it there. */
-export function endpointChain(endpoint: RememberedEndpoint, protocol: string, seconds: number, { ip }: Words): ChainObject {
-  const { ip: addr, port, fingerprint: of } = endpoint;
-  return chain(endpointChainName(endpoint), () => [
-    [{ set: { op: "update", elem: { elem: { val: clientOf(of, ip), timeout: seconds } }, set: "@affinity" } }],
-    [match(meta("l4proto"), protocol), { dnat: { family: ip, addr, port } }],
+/** The chain that remembers a client's endpoint and sends it there. Where the row's map of clients is full, the client is sent there all the same. */
+export function endpointChain(row: AffineRow, { ip: addr, port, id }: AffineEndpoint, { ip: family }: Words): ChainObject {
+  const client = payload(family, "saddr");
+  return chain(`ep-${fingerprint(`${row.key} ${hostPort(addr, port)}`).hex}`, () => [
+    [
+      { mangle: { key: SCRATCH, value: 0 } },
+      { map: { op: "update", elem: { elem: { val: client, timeout: row.seconds } }, data: id, map: `@${clientsMap(row.key)}` } },
+    ],
+    [match(meta("l4proto"), row.protocol), { dnat: { family, addr, port } }],
   ]);
 }
 
-/** What a client is remembered under, for an endpoint. */
-function clientOf({ high, low }: Fingerprint, ip: "ip" | "ip6"): NftExpression {
-  return concat(payload(ip, "saddr"), ...constants(high, low));
-}
-
-/** The chain that sends a client where it was sent before, and a new one to a random endpoint of the pool. */
-export function affinityChain(name: string, endpoints: readonly RememberedEndpoint[], words: Words): ChainObject {
+/**
+ * The chain that sends a client where it was sent before, and a new one to a random endpoint of the pool.
+ *
+ * Shape: `name` names by {@link servingMap} the map of the pool's `count` endpoints, by their numbers and by their places. A client's endpoint counts while
+ * its number is there, so nothing has to be done to clients when an endpoint goes. A client that comes then is forgotten first: an entry that is there
+ * keeps its number.
+ */
+export function affinityChain(name: string, { key }: AffineRow, count: number, words: Words): ChainObject {
   return chain(name, () => {
-    const known = endpoints.map((endpoint): ChainRule => [
-      match(clientOf(endpoint.fingerprint, words.ip), "@affinity"),
-      goTo(endpointChainName(endpoint)),
+    const client = payload(words.ip, "saddr");
+    const clients = `@${clientsMap(key)}`;
+    const serve = vmap(SCRATCH, `@${servingMap(name)}`);
+    // nft wants data; nobody reads it.
+    const forget: NftRuleStatement = { map: { op: "delete", elem: client, data: SCRATCH, map: clients } };
+    return counted("counted-connections", words, [
+      [{ mangle: { key: SCRATCH, value: { map: { key: client, data: clients } } } }, serve],
+      [forget, { mangle: { key: SCRATCH, value: numgen(count, FIRST_PLACE) } }, serve],
     ]);
-    const { high, low } = fingerprint(name);
-    const draw = vmap(concat(...constants(high, low), numgen(endpoints.length)), "@affinity-endpoints");
-    return counted("counted-connections", words, [...known, [draw]]);
   });
 }

@@ -1,8 +1,8 @@
 import { hostPort } from "@turnout/core/backend";
 import type { IPFamily, ObjectWords } from "@turnout/core/backend";
-import { affinityChainOf, originless } from "./chains.ts";
+import { originless } from "./chains.ts";
 import { NFT_FAMILY, TABLE } from "./names.ts";
-import { endpointMap, largePoolLocation, VERDICT_MAPS } from "./objects.ts";
+import { endpointMap, largePoolLocation, servingLocation, VERDICT_MAPS } from "./objects.ts";
 import type { NftObject, NodePortObject, ServiceObject } from "./objects.ts";
 import { ANOTHER, isTampered } from "./observe.ts";
 
@@ -39,8 +39,12 @@ export function describeObject(object: NftObject, family: IPFamily, held?: NftOb
     case "nodeport-ips":
     case "hairpin":
       return { what: `element ${object.key} of set ${object.kind} (table ${table})`, show: get(object.kind, object.key) };
+    case "affinity-serving": {
+      const { map, id } = servingLocation(object);
+      return { what: `element ${id} of map ${map} (table ${table})`, show: get(map, id) };
+    }
     case "affinity-endpoints":
-      return { what: `elements ${object.key} . … of map ${object.kind} (table ${table})`, show: `nft list map ${table} ${object.kind}` };
+      return { what: `endpoints of map ${object.key} (table ${table})`, show: `nft list map ${table} ${object.key}` };
     case "large-pool": {
       const { map, key } = largePoolLocation(object);
       return {
@@ -51,10 +55,6 @@ export function describeObject(object: NftObject, family: IPFamily, held?: NftOb
     }
     case "map":
       return { what: `map ${object.key} (table ${table})`, show: `nft -t list map ${table} ${object.key}` };
-    case "affinity": {
-      const chain = affinityChainOf(object.key);
-      return { what: `chain ${chain} of table ${table}, which remembers clients`, show: `nft list chain ${table} ${chain}` };
-    }
   }
 }
 

@@ -175,11 +175,11 @@ describe("R-58 random histories on a real kernel", needs("root", "netns", "nft>=
     const [before, external] = [host.own(), host.external()];
     host.setFault({ when, afterChanges: 1 });
     await session.commit([{ add: chainNamed("layout-0") }], signal);
-    await expect(session.commit([{ add: chainNamed("layout-4") }], signal)).rejects.toMatchObject({
+    await expect(session.commit([{ add: chainNamed("layout-5") }], signal)).rejects.toMatchObject({
       name: "ProxyError",
       code: "tool_failed",
     });
-    const chains = ["layout-0", ...(isDone ? ["layout-4"] : [])];
+    const chains = ["layout-0", ...(isDone ? ["layout-5"] : [])];
     expect(
       host
         .own()

@@ -8,11 +8,9 @@ import { needs } from "@turnout/house/needs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { NftSession } from "@turnout/host/nft";
 import { nftModule } from "./module.ts";
-import { rememberedEndpoint } from "./observe.ts";
 import type { NftObject } from "./objects.ts";
 import type { NftFacts } from "./options.ts";
 import type { Transaction } from "./plan.ts";
-import { listedTable } from "./test-support/listed-table.ts";
 import { proxyOf } from "./test-support/states.ts";
 import type { NftProxy } from "./test-support/states.ts";
 
@@ -66,38 +64,12 @@ describe("the nft backend on a real kernel", needs("root", "netns", "nft>=1.0.1"
     expect(await kernelState(second)).toEqual(before);
   });
 
-  it("forgets the clients of an endpoint that goes, at once or after a restart, and of no other", async () => {
-    const withAffinity = (remote: number): ServiceFixture => ({ name: "sticky", number: 1, remote, spec: { sessionAffinity: "ClientIP" } });
-    const proxy = await synced([withAffinity(2)]);
-    const remembering = (): readonly string[] =>
-      [...proxy.ledger.wanted().values()].filter(({ kind }) => kind === "affinity").map(({ key }) => key);
-    const endpoints = remembering();
-    expect(endpoints).toHaveLength(2);
-    const clients = endpoints.flatMap((key) => ["203.0.113.1", "203.0.113.2"].map((client) => `${client} . ${key}`));
-    const remember = (): Promise<string> =>
-      nft(`add element ip turnout affinity { ${clients.map((key) => `${key} timeout 1h`).join(", ")} }`);
-    const remembered = async (): Promise<readonly string[]> =>
-      (listedTable(await nft("-j", "list", "set", "ip", "turnout", "affinity")).sets.get("affinity") ?? []).map(({ key }) =>
-        rememberedEndpoint(key),
-      );
-    await remember();
-    await proxy.sync([withAffinity(1)]);
-    const [kept = ""] = remembering();
-    expect(await remembered()).toEqual([kept, kept]);
-    await remember();
-    const successor = open();
-    await successor.adopt();
-    // The endpoint's clients, and its chain, which idles.
-    expect(await successor.sync([withAffinity(1)])).toBe(2);
-    expect(await remembered()).toEqual([kept, kept]);
-  });
-
   it("replaces a table of the layout before, with nat chains at other programs' priorities, in one transaction", async () => {
     await synced();
     const base = async (): Promise<readonly string[]> =>
       (await nft("list", "chains", "ip")).match(/type \w+ hook .*(?=;.*;)/g)?.toSorted() ?? [];
     const whole = await base();
-    await nft("delete chain ip turnout mark-postrouting; delete chain ip turnout layout-4; add chain ip turnout layout-3");
+    await nft("delete chain ip turnout mark-postrouting; delete chain ip turnout layout-5; add chain ip turnout layout-4");
     for (const [hook, priority] of [
       ["prerouting", -100],
       ["output", -100],

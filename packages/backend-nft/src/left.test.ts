@@ -59,7 +59,8 @@ describe("what a commit has left of ours", () => {
     ["cluster-ips", "0a600001", "cluster-ips 10.96.0.1"],
     ["hairpin", "0a010002 0a010002", "hairpin 10.1.0.2 . 10.1.0.2"],
     ["endpoints-tcp-7", "0a600001 01bb0000 41420f00", "large-pool endpoints-tcp-7 10.96.0.1 . 443 . 1000000"],
-    ["affinity-endpoints", "01000000 02000000 05000000", "affinity-endpoints 1 . 2"],
+    ["serving-0011223344556677-cluster", "05000020", "affinity-endpoints serving-0011223344556677-cluster"],
+    ["serving-0011223344556677-local", "01000040", "affinity-serving serving-0011223344556677-local 1073741825"],
   ])("an element of %s is told by its object", (set, key, id) => {
     expect([...(leftObjects([elements("deleted", set, key)], "IPv4") as ReadonlyMap<string, unknown>).keys()]).toEqual([id]);
   });
@@ -85,7 +86,7 @@ describe("what a commit has left of ours", () => {
     const others = [
       rule("deleted", "dispatch", "ip nat"),
       rule("deleted", "dispatch", "ip6 turnout"),
-      elements("deleted", "affinity", "00"),
+      elements("deleted", "affinity-0123456789abcdef", "00"),
     ];
     expect(leftObjects(others, "IPv4")).toEqual(new Map());
   });

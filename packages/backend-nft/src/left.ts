@@ -2,13 +2,21 @@ import { objectId } from "@turnout/core/backend";
 import type { IPFamily, KernelObject, LeftObjects, WhatIsLeft } from "@turnout/core/backend";
 import { readNftKey } from "@turnout/host";
 import type { NftChange } from "@turnout/host";
-import { NFT_FAMILY, TABLE } from "./names.ts";
-import { destinationKey, endpointMap, isLargePoolMap, keyParts, largePoolKey, poolAt, PROTOCOLS } from "./objects.ts";
+import { isClientsMap, isServingMap, NFT_FAMILY, TABLE } from "./names.ts";
+import {
+  destinationKey,
+  endpointMap,
+  FIRST_PLACE,
+  isAffinePlace,
+  isLargePoolMap,
+  keyParts,
+  largePoolKey,
+  poolAt,
+  PROTOCOLS,
+} from "./objects.ts";
 import type { DestinationKind, DestinationValue, NftObject, PoolName } from "./objects.ts";
 import { tampered } from "./observe.ts";
 
-/** Where clients are remembered: packets make what is in it, and nothing of it is wanted. */
-const AFFINITY = "affinity";
 /** What stands in a list for an element that isn't there, see plan. */
 const GAP = "";
 /** What is there and not known: no wanted value is like it, so a plan deletes it before it adds another. */
@@ -24,7 +32,9 @@ const BEHIND_MAX = 64;
  * value. Nothing is told of tables, sets and chains that came.
  */
 export function leftObjects(changes: readonly NftChange[] | undefined, family: IPFamily): LeftObjects | undefined {
-  const ours = changes?.filter(({ table, name }) => table === `${NFT_FAMILY[family]} ${TABLE}` && name !== AFFINITY);
+  const ours = changes?.filter(
+    ({ kind, table, name }) => table === `${NFT_FAMILY[family]} ${TABLE}` && !(kind === "elements" && isClientsMap(name)),
+  );
   if (ours === undefined) return undefined;
   // Deleting a table deletes all that is in it; what is made comes after that.
   if (ours.some(isOfTable)) return ours.every(({ verb }) => verb === "deleted") ? "nothing" : undefined;
@@ -79,15 +89,27 @@ function touchOf(set: string, key: Buffer, isMade: boolean, family: IPFamily): T
     case "nodeport-ips":
     case "hairpin":
       return plainTouch(set, parts, isMade);
-    case "affinity-endpoints":
-      return listTouch("affinity-endpoints", parts, isMade, (rest) => rest.join(" . "));
     default:
-      return endpointTouch(set, parts, isMade);
+      return isServingMap(set) ? servingTouch(set, parts, isMade) : endpointTouch(set, parts, isMade);
   }
 }
 
 function plainTouch(kind: NftObject["kind"], parts: readonly string[], isMade: boolean): Touch {
   const object: KernelObject = { kind, key: parts.join(" . "), value: true };
+  return { id: objectId(object), whatIsLeft: () => (isMade ? object : undefined) };
+}
+
+/** An endpoint of a pool with affinity, by its place or by its number. */
+function servingTouch(map: string, [key = ""]: readonly string[], isMade: boolean): Touch {
+  if (isAffinePlace(Number(key)))
+    return listTouch(
+      "affinity-endpoints",
+      [key],
+      isMade,
+      () => map,
+      (place) => place - FIRST_PLACE,
+    );
+  const object: KernelObject = { kind: "affinity-serving", key: `${map} ${key}`, value: UNKNOWN };
   return { id: objectId(object), whatIsLeft: () => (isMade ? object : undefined) };
 }
 

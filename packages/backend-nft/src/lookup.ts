@@ -1,9 +1,19 @@
 import { objectId } from "@turnout/core/backend";
 import type { IPFamily } from "@turnout/core/backend";
 import type { LinuxWorld, NftElementQuestion, NftPartsQuestion } from "@turnout/host";
-import { affinityChainOf, slotsFor } from "./chains.ts";
+import { slotsFor } from "./chains.ts";
 import { layoutChain, NFT_FAMILY, TABLE } from "./names.ts";
-import { endpointLocation, endpointMap, keyParts, largePoolLocation, POOLS, SMALL_POOL_MAX, VERDICT_MAPS } from "./objects.ts";
+import {
+  endpointLocation,
+  endpointMap,
+  FIRST_PLACE,
+  keyParts,
+  largePoolLocation,
+  POOLS,
+  servingLocation,
+  SMALL_POOL_MAX,
+  VERDICT_MAPS,
+} from "./objects.ts";
 import type { NftObject, ListLocation } from "./objects.ts";
 import { objectsInParts } from "./observe.ts";
 import { BASE_CHAINS } from "./skeleton.ts";
@@ -11,8 +21,7 @@ import { BASE_CHAINS } from "./skeleton.ts";
 /**
  * Read what the kernel holds under the identities of objects, element by element.
  *
- * Edges: of a list so many places are looked at as a packet may be sent to, and some behind them. Clients that are remembered for an endpoint
- * count while its chain is there.
+ * Edges: of a list so many places are looked at as a packet may be sent to, and some behind them.
  */
 export async function lookupObjects(
   { netlink }: Pick<LinuxWorld, "netlink">,
@@ -37,13 +46,12 @@ export function questionFor(objects: readonly NftObject[]): NftPartsQuestion {
   const elements: NftElementQuestion[] = [];
   for (const object of objects) {
     if (object.kind === "chain") chains.add(object.key);
-    else if (object.kind === "affinity") chains.add(affinityChainOf(object.key));
     else elements.push(...elementsOf(object));
   }
   return { elements, chains: [...chains] };
 }
 
-function elementsOf(object: Exclude<NftObject, { readonly kind: "chain" | "affinity" }>): readonly NftElementQuestion[] {
+function elementsOf(object: Exclude<NftObject, { readonly kind: "chain" }>): readonly NftElementQuestion[] {
   switch (object.kind) {
     case "cluster-ips":
     case "nodeport-ips":
@@ -60,9 +68,13 @@ function elementsOf(object: Exclude<NftObject, { readonly kind: "chain" | "affin
       return placesOf(largePoolLocation(object), 2 * slotsFor(object.value.length));
     case "affinity-endpoints":
       return Array.from({ length: object.value.length + SMALL_POOL_MAX }, (_, index) => ({
-        set: object.kind,
-        key: keyIn(object.kind, `${object.key} . ${index}`),
+        set: object.key,
+        key: keyIn(object.key, String(FIRST_PLACE + index)),
       }));
+    case "affinity-serving": {
+      const { map, id } = servingLocation(object);
+      return [{ set: map, key: keyIn(map, id) }];
+    }
     case "map":
     case "table":
       return [];

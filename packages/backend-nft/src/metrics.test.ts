@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { ProxyError, type Plan } from "@turnout/core/backend";
 import { SHOWCASE } from "@turnout/core/testing";
 import type { NftSession } from "@turnout/host/nft";
-import { createFakeLog, createFakeNetlink } from "@turnout/host/testing";
+import { createFakeLog } from "@turnout/host/testing";
 import { Applier } from "./apply.ts";
 import { nftMetrics } from "./metrics.ts";
 import type { ChainObject } from "./objects.ts";
@@ -32,9 +32,8 @@ it("an idle chain that something still uses is counted at each try, by kube-prox
   let isUsed = true;
   const commit = (): Promise<void> =>
     isUsed ? Promise.reject(new ProxyError("tool_failed", "Device or resource busy")) : Promise.resolve();
-  const host = { netlink: createFakeNetlink(), log: createFakeLog() };
-  const applier = new Applier({ commit } as unknown as NftSession, "ip", host);
-  const step = { statements: [], forgets: [], emptied: [], deleted: [{ chain, statement: "delete chain ip turnout pick-tcp-4" }] };
+  const applier = new Applier({ commit } as unknown as NftSession, { log: createFakeLog() });
+  const step = { statements: [], emptied: [], deleted: [{ chain, statement: "delete chain ip turnout pick-tcp-4" }] };
   const plan = { steps: [step] } as unknown as Plan<Transaction>;
   expect(await applier.apply(plan, signal)).toMatchObject({ lingering: [{ object: chain }] });
   isUsed = false;

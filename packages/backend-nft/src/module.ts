@@ -127,7 +127,7 @@ function backendOf(family: IPFamily, { options, world, own, sessions }: Shared):
   const table = `${nftFamily} ${TABLE}`;
   const session = new NftSession({ exec: world.exec, log: world.log, own, kernel: world, table }, options.nftPath);
   sessions.push(session);
-  const applier = new Applier(session, nftFamily, world);
+  const applier = new Applier(session, world);
   let mark: CommitMark | undefined;
   let failures = 0;
   const readCounts = async (_signal: AbortSignal, isKnown: (object: string) => boolean): Promise<ReadonlyMap<string, Counts>> =>

@@ -6,7 +6,7 @@ import type { IPFamily } from "@turnout/core/backend";
 export const TABLE = "turnout";
 
 /** Version of the maps, sets and base chains; a table of another version is replaced as a whole. */
-export const LAYOUT_VERSION = "4";
+export const LAYOUT_VERSION = "5";
 
 /** What the layout is called with the sets that count; a table that is to count, and doesn't, is replaced as a whole. */
 export function layoutName(isCounting: boolean): string {
@@ -57,6 +57,26 @@ export function fingerprint(text: string): Fingerprint {
   const high = Number.parseInt(hex.slice(0, 8), 16) >>> 1;
   const low = Number.parseInt(hex.slice(8, 16), 16) >>> 1;
   return { high, low, hex: high.toString(16).padStart(8, "0") + low.toString(16).padStart(8, "0") };
+}
+
+/** The map of the clients of one row with affinity, and the number of the endpoint that each was sent to. */
+export function clientsMap(rowKey: string): string {
+  return `affinity-${fingerprint(rowKey).hex}`;
+}
+
+/** Tell whether a map is one of clients, by its name: packets write what is in it. */
+export function isClientsMap(name: string): boolean {
+  return /^affinity-[0-9a-f]{16}$/.test(name);
+}
+
+/** The map of the endpoints of a pool with affinity, by the name of the pool's chain. */
+export function servingMap(chain: string): string {
+  return chain.replace(/^affinity/, "serving");
+}
+
+/** Tell whether a map is one of those, by its name. */
+export function isServingMap(name: string): boolean {
+  return name.startsWith("serving-");
 }
 
 /**

@@ -2,7 +2,7 @@ import { keepPlaces } from "@turnout/core/backend";
 import type { Plain } from "@turnout/core/backend";
 import { printRule } from "@turnout/host/nft-statement";
 import type { NftPartKind, NftRuleStatement } from "@turnout/host/nft-statement";
-import { digest, LOOPBACK_SET } from "./names.ts";
+import { digest, isServingMap, LOOPBACK_SET } from "./names.ts";
 
 /** The whole table with its maps and sets; its value is the layout's version. */
 export interface TableObject {
@@ -77,17 +77,21 @@ export interface NodePortObject {
   readonly value: DestinationValue;
 }
 
-/** The endpoint chains an affinity chain picks from, in index order. Key: `number . number`. */
+/** The endpoint chains an affinity chain picks from, in the order of their places. Key: the map that `servingMap` names. */
 export interface AffinityEndpointsObject {
   readonly kind: "affinity-endpoints";
   readonly key: string;
   readonly value: readonly string[];
 }
 
-/** A map of large pools. They come and go with what is in them: few clusters have large pools in all of them. */
+/**
+ * A map of large pools (they come and go with what is in them: few clusters have large pools in all of them), or one of a row with affinity.
+ *
+ * Edges: what packets write into a map of clients is no object. It goes with the map.
+ */
 export interface MapObject {
   readonly kind: "map";
-  /** Its name, from {@link largePoolMap}. */
+  /** Its name, from {@link largePoolMap}, `clientsMap` or `servingMap`. */
   readonly key: string;
   readonly value: true;
 }
@@ -99,15 +103,11 @@ export interface LargePoolObject {
   readonly value: readonly string[];
 }
 
-/**
- * The clients that an endpoint of an affinity row is remembered for: entries that packets made in `affinity`. Key: `number . number`, the endpoint's.
- *
- * Edges: there is nothing to put; when it goes, its entries go, so that an endpoint which comes back later begins anew.
- */
-export interface AffinityObject {
-  readonly kind: "affinity";
+/** The endpoint chain to which clients of a pool with affinity are sent again. Key: the map, and the endpoint's number: `serving-… 1346396197`. */
+export interface AffinityServingObject {
+  readonly kind: "affinity-serving";
   readonly key: string;
-  readonly value: true;
+  readonly value: string;
 }
 
 /** An element of a plain set. */
@@ -126,7 +126,7 @@ export type NftObject =
   | MapObject
   | LargePoolObject
   | AffinityEndpointsObject
-  | AffinityObject
+  | AffinityServingObject
   | ElementObject;
 
 /** Lay endpoints out as the kernel has them, as far as that goes: packets pick any place of a pool. Pure. */
@@ -158,9 +158,23 @@ export function endpointMap(kind: DestinationKind, protocol: string): string {
   return kind === "service" ? `endpoints-${protocol}` : `nodeport-endpoints-${protocol}`;
 }
 
-/** Tell whether the elements of a map are lists: the last part of a key is a place. */
-export function isList(map: string): boolean {
-  return /(?:^|-)endpoints-/.test(map) || map === "affinity-endpoints";
+/**
+ * A pool with affinity has one map: endpoints by their numbers, which have 31 bits with the highest set, and below that by their places. No packet comes
+ * with such priorities.
+ */
+export const FIRST_ID: number = 2 ** 30;
+/** The place of the first endpoint of a pool with affinity. */
+export const FIRST_PLACE: number = 2 ** 29;
+
+/** Tell whether an element of the map of a pool with affinity is an endpoint at a place. */
+export function isAffinePlace(key: number): boolean {
+  return key >= FIRST_PLACE && key < FIRST_ID;
+}
+
+/** The key of an element of a list without its place; undefined: the element is of no list. */
+export function listKey(map: string, key: string): string | undefined {
+  if (isServingMap(map)) return isAffinePlace(Number(key)) ? "" : undefined;
+  return /(?:^|-)endpoints-/.test(map) ? key.slice(0, key.lastIndexOf(" . ")) : undefined;
 }
 
 /** Names of all sets and maps of the table. */
@@ -168,8 +182,6 @@ export const SET_NAMES: readonly string[] = [
   ...PLAIN_SETS,
   ...Object.values(VERDICT_MAPS),
   ...(["service", "nodeport"] as const).flatMap((kind) => PROTOCOLS.map((protocol) => endpointMap(kind, protocol))),
-  "affinity",
-  "affinity-endpoints",
   LOOPBACK_SET,
 ];
 
@@ -179,15 +191,15 @@ const KEY_PARTS: Readonly<Record<string, readonly NftPartKind[]>> = {
   "cluster-ips": ["address"],
   "nodeport-ips": ["address"],
   hairpin: ["address", "address"],
-  affinity: ["address", "number", "number"],
-  "affinity-endpoints": ["number", "number", "number"],
   [LOOPBACK_SET]: ["protocol"],
 };
+const SERVING_PARTS: readonly NftPartKind[] = ["number"];
 const ENDPOINT_PARTS: readonly NftPartKind[] = ["address", "port", "number"];
 const NODE_PORT_ENDPOINT_PARTS: readonly NftPartKind[] = ["port", "number"];
 
 /** What the parts of a key are in one of our sets and maps. */
 export function keyParts(set: string): readonly NftPartKind[] {
+  if (isServingMap(set)) return SERVING_PARTS;
   return KEY_PARTS[set] ?? (set.startsWith("nodeport-") ? NODE_PORT_ENDPOINT_PARTS : ENDPOINT_PARTS);
 }
 
@@ -228,6 +240,12 @@ export function largePoolKey({ map, key, from }: ListLocation): string {
 /** The pool that an index among the elements of endpoints is of. */
 export function poolAt(index: number): (typeof POOLS)[number] {
   return POOLS.findLast((pool) => index >= pool.from) ?? { name: "cluster", from: 0 };
+}
+
+/** The map and the key in it of an endpoint by its number. */
+export function servingLocation({ key }: Pick<AffinityServingObject, "key">): { readonly map: string; readonly id: string } {
+  const [map = "", id = ""] = key.split(" ");
+  return { map, id };
 }
 
 /** Where the elements of a large pool are; undoes {@link largePoolKey}. */

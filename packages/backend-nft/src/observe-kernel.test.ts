@@ -31,7 +31,8 @@ function endpointAddress(family: IPFamily, n: number): string {
 /** What somebody's hand may leave in our table; `ip` and addresses are of the family. */
 const TAMPERING: Readonly<Record<IPFamily, readonly string[]>> = {
   IPv4: [
-    "add element ip turnout affinity { 203.0.113.7 . 2147483647 . 4294967295 timeout 1h }",
+    "add map ip turnout serving-0123456789abcdef-cluster { typeof meta priority : verdict; }",
+    "add element ip turnout serving-0123456789abcdef-cluster { 4294967294 : drop, 536870914 : drop, 1073741824 : return }",
     "add element ip turnout services { 203.0.113.8 . tcp . 1 : continue }",
     "add element ip turnout nodeports { sctp . 1 : return }",
     "add element ip turnout endpoints-sctp { 203.0.113.7 . 1 . 20 : 0.0.0.0 . 0 }",
@@ -46,7 +47,8 @@ const TAMPERING: Readonly<Record<IPFamily, readonly string[]>> = {
     "add chain ip other nat-output",
   ],
   IPv6: [
-    "add element ip6 turnout affinity { fd00::7 . 1 . 2 timeout 1h }",
+    "add map ip6 turnout affinity-0123456789abcdef { typeof ip6 saddr : meta priority; flags dynamic,timeout; }",
+    "add element ip6 turnout affinity-0123456789abcdef { fd00::7 timeout 1h : 1073741824 }",
     "add element ip6 turnout services { ::1 . udp . 53 : drop }",
     "add element ip6 turnout services { 2001:0:0:1:0:0:0:1 . udp . 53 : accept }",
     "add element ip6 turnout cluster-ips { fd00:1:2:3:4:5:6:7, ff00:: }",

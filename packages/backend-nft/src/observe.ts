@@ -2,13 +2,14 @@ import type { Observed } from "@turnout/core/backend";
 import { objectId, ProxyError } from "@turnout/core/backend";
 import { printHook } from "@turnout/host/nft-statement";
 import type { NftElement, NftTable, NftTableChain, NftTableSink } from "@turnout/host";
-import { affinityKeyOf } from "./chains.ts";
 import { COUNT_SETS } from "./count-sets.ts";
-import { layoutChain, layoutName } from "./names.ts";
+import { isClientsMap, isServingMap, layoutChain, layoutName } from "./names.ts";
 import {
   ChainRules,
   destinationKey,
   endpointMap,
+  FIRST_PLACE,
+  isAffinePlace,
   isLargePoolMap,
   largePoolKey,
   PLAIN_SETS,
@@ -63,15 +64,21 @@ export class TableObjects implements NftTableSink {
     this.#chains.set(name, chain);
   }
 
-  /** Of the sets that count nothing is read: they hold what packets did, and no object of ours. */
+  /** Of maps of clients and sets that count nothing is read: they hold what packets did, and no object of ours. */
   set(name: string): ((element: NftElement) => void) | undefined {
     this.#sets.add(name);
     if (isLargePoolMap(name)) {
       this.#add({ kind: "map", key: name, value: true });
-      return this.#listOf("large-pool", (key, index) => largePoolKey({ map: name, key, from: poolAt(index).from }));
+      return this.#largePools(name);
     }
-    if (name === "affinity") return ({ key }) => this.#add({ kind: "affinity", key: rememberedEndpoint(key), value: true });
-    if (name === "affinity-endpoints") return this.#listOf(name, (key) => key);
+    if (isClientsMap(name)) {
+      this.#add({ kind: "map", key: name, value: true });
+      return undefined;
+    }
+    if (isServingMap(name)) {
+      this.#add({ kind: "map", key: name, value: true });
+      return this.#affinePool(name);
+    }
     const plain = PLAIN_SETS.find((kind) => kind === name);
     if (plain !== undefined) return ({ key }) => this.#add({ kind: plain, key, value: true } satisfies ElementObject);
     return this.#partOfDestinations(name);
@@ -92,8 +99,6 @@ export class TableObjects implements NftTableSink {
     for (const [name, chain] of this.#chains) {
       if (name === layoutChain(isCounting)) continue;
       this.#add({ kind: "chain", key: name, value: observedChecksum(chain), rules: ChainRules.NONE });
-      const key = chain.comments.length === 0 ? undefined : affinityKeyOf(name);
-      if (key !== undefined) this.#add({ kind: "affinity", key, value: true });
     }
     for (const kind of ["service", "nodeport"] as const)
       for (const [key, value] of this.#destinations[kind]) this.#add({ kind, key, value: { ...value } });
@@ -144,18 +149,30 @@ export class TableObjects implements NftTableSink {
     return value;
   }
 
-  /** Lists that are objects of their own; `keyOf` gives an object's key from that of an element without the place, and the place. */
-  #listOf(kind: "large-pool" | "affinity-endpoints", keyOf: (key: string, index: number) => string): (element: NftElement) => void {
+  /** Large pools, by the keys of elements without the place. */
+  #largePools(map: string): (element: NftElement) => void {
     const found = new Map<string, string[]>();
     return ({ key: keyed, value }) => {
       const { name, index } = placeIn(keyed);
-      const key = keyOf(name, index);
+      const { from } = poolAt(index);
+      const key = largePoolKey({ map, key: name, from });
       let list = found.get(key);
       if (list === undefined) {
         found.set(key, (list = []));
-        this.#add({ kind, key, value: list });
+        this.#add({ kind: "large-pool", key, value: list });
       }
-      this.#lists.put(list, kind === "large-pool" ? index - poolAt(index).from : index, value.replace(/^goto /, ""));
+      this.#lists.put(list, index - from, value);
+    };
+  }
+
+  /** A pool with affinity: its endpoints by their places, and by their numbers. */
+  #affinePool(map: string): (element: NftElement) => void {
+    const list: string[] = [];
+    return ({ key, value }) => {
+      const chain = value.replace(/^goto /, "");
+      if (!isAffinePlace(Number(key))) return this.#add({ kind: "affinity-serving", key: `${map} ${key}`, value: chain });
+      if (list.length === 0) this.#add({ kind: "affinity-endpoints", key: map, value: list });
+      this.#lists.put(list, Number(key) - FIRST_PLACE, chain);
     };
   }
 }
@@ -166,11 +183,6 @@ export function objectsInParts({ sets, chains }: NftTable, isCounting = false): 
   for (const [name, chain] of chains) read.chain(name, chain);
   for (const [name, elements] of sets) elements.forEach(read.set(name) ?? (() => undefined));
   return read.finish();
-}
-
-/** The part of a key of `affinity` that stands for the endpoint: the client's address comes before it. */
-export function rememberedEndpoint(key: string): string {
-  return key.slice(key.indexOf(SEPARATOR) + SEPARATOR.length);
 }
 
 /** Take the last part off a key: the place in a list. @throws {ProxyError} `tool_failed` when it is none. */

@@ -120,25 +120,25 @@ describe("planDelta", () => {
     expect(steps.at(-1)?.statements.at(-1)).toBe("delete map ip turnout endpoints-tcp-7");
   });
 
-  it.each<[string, ServiceFixture["spec"]]>([["no affinity", {}]])(
-    "writes as much for one endpoint that comes or goes, however many there are: %s",
-    async (_, spec) => {
-      const written = async (remote: number): Promise<readonly number[]> => {
-        const proxy = await openProxy(createFakeHost().world, "IPv4");
-        await proxy.sync([plain(1, remote, spec)]);
-        const sizes: number[] = [];
-        // The local one is the first of them.
-        for (const local of [0, 1]) {
-          proxy.want([plain(local, remote, spec)]);
-          const statements = proxy.plan().steps.flatMap((step) => step.statements);
-          sizes.push(statements.reduce((sum, one) => sum + (isElements(one) ? one.elements.length : 1), 0));
-          await proxy.sync();
-        }
-        return sizes;
-      };
-      expect(await written(200)).toEqual(await written(40));
-    },
-  );
+  it.each<[string, ServiceFixture["spec"]]>([
+    ["no affinity", {}],
+    ["affinity", { sessionAffinity: "ClientIP" }],
+  ])("writes as much for one endpoint that comes or goes, however many there are: %s", async (_, spec) => {
+    const written = async (remote: number): Promise<readonly number[]> => {
+      const proxy = await openProxy(createFakeHost().world, "IPv4");
+      await proxy.sync([plain(1, remote, spec)]);
+      const sizes: number[] = [];
+      // The local one is the first of them.
+      for (const local of [0, 1]) {
+        proxy.want([plain(local, remote, spec)]);
+        const statements = proxy.plan().steps.flatMap((step) => step.statements);
+        sizes.push(statements.reduce((sum, one) => sum + (isElements(one) ? one.elements.length : 1), 0));
+        await proxy.sync();
+      }
+      return sizes;
+    };
+    expect(await written(200)).toEqual(await written(40));
+  });
 
   it("replaces a table of another layout within one transaction", async () => {
     const proxy = await openProxy(createFakeHost().world);

@@ -3,7 +3,7 @@ import { nftStatementText } from "@turnout/host/nft-statement";
 import type { NftStatement } from "@turnout/host/nft-statement";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import type { ChainObject, LargePoolObject, NftObject } from "./objects.ts";
-import { mapCommand, tableCommands } from "./skeleton.ts";
+import { mapOf, tableCommands } from "./skeleton.ts";
 import {
   chainOf,
   ELEMENTS_PER_STATEMENT,
@@ -20,8 +20,6 @@ import type { DestinationObject } from "./statements.ts";
 /** One nft transaction: statements that take effect together or not at all. */
 export interface Transaction {
   readonly statements: readonly NftStatement[];
-  /** Keys of endpoints whose clients are forgotten after it; what there is to delete shows only then. */
-  readonly forgets: readonly string[];
   /** Chains that this transaction empties and that can be deleted a second later. */
   readonly emptied: readonly ChainObject[];
   /** Idle chains that it deletes and nothing else; each can be deleted by itself, too. */
@@ -57,7 +55,7 @@ export function planDelta(delta: Delta<NftObject>, family: IPFamily): Plan<Trans
   if (isDeleting) main.commands({ delete: { table: { family: nftFamily, name: TABLE } } });
   const ahead = isReplacing ? main : early;
   if (table?.after.kind === "table") ahead.commands(...tableCommands(nftFamily, table.after.value));
-  for (const { after } of delta.put) if (after.kind === "map") ahead.commands(mapCommand(nftFamily, after.key));
+  for (const { after } of delta.put) if (after.kind === "map") ahead.commands({ add: mapOf(nftFamily, after.key) });
   const newChains = delta.put.flatMap(({ before, after }) => (after.kind === "chain" && before === undefined ? [after] : []));
   const changedChains = delta.put.flatMap(({ before, after }) => (after.kind === "chain" && before !== undefined ? [after] : []));
   writeChains(newChains, nftFamily, ahead);
@@ -68,28 +66,19 @@ export function planDelta(delta: Delta<NftObject>, family: IPFamily): Plan<Trans
   main.flush();
   late.flush();
   // No rule asks them any more, and nothing is in them.
-  if (!isDeleting)
-    for (const { kind, key: name } of delta.remove)
-      if (kind === "map") late.commands({ delete: { map: { family: nftFamily, table: TABLE, name } } });
+  if (!isDeleting) for (const { kind, key } of delta.remove) if (kind === "map") late.commands({ delete: mapOf(nftFamily, key) });
   for (const put of delta.put) writeComing(put, main, staged.objects);
   main.flush();
   const emptied = delta.remove.filter((object) => object.kind === "chain");
   for (const { key } of emptied) main.commands({ flush: chainOf(nftFamily, key) });
-  const forgets = delta.remove.flatMap(({ kind, key }) => (kind === "affinity" ? [key] : []));
-  const change: Transaction = { ...quiet(main), emptied, forgets: isDeleting ? [] : forgets };
+  const change: Transaction = { ...quiet(main), emptied };
   const steps = [quiet(early), ...staged.transactions, change, ...inParts(late), deletionOf(delta, family)];
-  return { steps: steps.filter((step) => step.statements.length + step.forgets.length > 0) };
+  return { steps: steps.filter(({ statements }) => statements.length > 0) };
 }
 
 /** The plan as text a person (and `nft -f`) can read. */
 export function explainPlan({ steps }: Plan<Transaction>): string {
-  const parts = steps.map(({ statements, forgets }, index) => {
-    const lines = [
-      ...statements.map(nftStatementText),
-      ...forgets.map((key) => `# and delete the elements of affinity that end in ${key}`),
-    ];
-    return `# transaction ${index + 1}\n${lines.join("\n")}\n`;
-  });
+  const parts = steps.map(({ statements }, index) => `# transaction ${index + 1}\n${statements.map(nftStatementText).join("\n")}\n`);
   return parts.length === 0 ? "# nothing to do\n" : parts.join("\n");
 }
 
@@ -106,7 +95,7 @@ function quiet(writer: Writer): Transaction {
 }
 
 function quietly(statements: readonly NftStatement[]): Transaction {
-  return { statements, forgets: [], emptied: [], deleted: [] };
+  return { statements, emptied: [], deleted: [] };
 }
 
 /** What goes unnoticed need not go at once. */

@@ -1,20 +1,9 @@
 import { cidrContains, parseCIDR, parseIP, printableName } from "@turnout/core";
 import { LOOPBACK_ADDRESS, namesLoopback } from "@turnout/core/backend";
 import type { Context, Destination, ServicePort } from "@turnout/core/backend";
-import {
-  atPlaces,
-  endpointChain,
-  endpointChainName,
-  rememberedBy,
-  pickChain,
-  policyFor,
-  slotsFor,
-  sourcesChain,
-  affinityChain,
-  wordsOf,
-} from "./chains.ts";
-import type { PickTargets, Words } from "./chains.ts";
-import { fingerprint, LOOPBACK_CHAIN } from "./names.ts";
+import { affinityChain, atPlaces, endpointChain, numbered, pickChain, policyFor, slotsFor, sourcesChain, wordsOf } from "./chains.ts";
+import type { AffineRow, PickTargets, Words } from "./chains.ts";
+import { clientsMap, LOOPBACK_CHAIN, servingMap } from "./names.ts";
 import { endpointLocation, largePoolKey, largePoolMap, POOLS, SMALL_POOL_MAX } from "./objects.ts";
 import type { ChainObject, DestinationKind, NftObject, PoolName } from "./objects.ts";
 import type { NftFacts, NftOptions } from "./options.ts";
@@ -27,7 +16,7 @@ const NO_ENDPOINTS: readonly string[] = [];
  * Say what one row needs in the table.
  *
  * Shape: one element object per destination, the chains its verdict needs (shared between rows of the same shape), its
- * cluster IP, and for hairpin its local endpoints, those of which no node is known, and those that may come back by this node; with affinity, chains of its own.
+ * cluster IP, and for hairpin its local endpoints, those of which no node is known, and those that may come back by this node; with affinity, chains and maps of its own.
  */
 export function renderRow(
   row: ServicePort,
@@ -137,18 +126,19 @@ function renderPicks({ where, key, protocol, used }: Picked, words: Words, objec
 }
 
 function renderAffinity(row: ServicePort, destination: Destination, words: Words, objects: NftObject[]): PickTargets {
+  const of: AffineRow = { key: row.key, protocol: row.name.protocol.toLowerCase(), seconds: row.affinitySeconds ?? 0 };
+  const all = numbered(row.endpoints);
   const pool = (name: PoolName): string => {
     if (!destination.rules.some(({ to }) => to === name)) return "";
-    const endpoints = row[name].flatMap((index) => row.endpoints[index] ?? []).map((endpoint) => rememberedBy(row.key, endpoint));
-    const chainName = `affinity-${fingerprint(row.key).hex}-${name}`;
-    for (const endpoint of endpoints) {
-      objects.push(endpointChain(endpoint, row.name.protocol.toLowerCase(), row.affinitySeconds ?? 0, words));
-      const { high, low } = endpoint.fingerprint;
-      objects.push({ kind: "affinity", key: `${high} . ${low}`, value: true });
-    }
-    const { high, low } = fingerprint(chainName);
-    objects.push(affinityChain(chainName, endpoints, words));
-    objects.push({ kind: "affinity-endpoints", key: `${high} . ${low}`, value: endpoints.map(endpointChainName) });
+    const endpoints = row[name].flatMap((index) => all[index] ?? []);
+    const chains = endpoints.map((endpoint) => endpointChain(of, endpoint, words));
+    const chainName = `${clientsMap(row.key)}-${name}`;
+    const serving = servingMap(chainName);
+    objects.push({ kind: "map", key: clientsMap(row.key), value: true }, { kind: "map", key: serving, value: true }, ...chains);
+    objects.push(affinityChain(chainName, of, endpoints.length, words));
+    objects.push({ kind: "affinity-endpoints", key: serving, value: chains.map(({ key }) => key) });
+    for (const [index, { id }] of endpoints.entries())
+      objects.push({ kind: "affinity-serving", key: `${serving} ${id}`, value: chains[index]?.key ?? "" });
     return chainName;
   };
   return { cluster: pool("cluster"), local: pool("local") };

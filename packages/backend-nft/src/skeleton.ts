@@ -1,10 +1,21 @@
 import { namesLoopback, nodePortAddresses, unusableReason } from "@turnout/core/backend";
 import type { Context } from "@turnout/core/backend";
 import { concat, ct, goTo, match, meta, numgen, payload, setMark, vmap } from "@turnout/host/nft-statement";
-import type { NftCommand, NftExpression, NftHook, NftRuleStatement, NftSetSpec } from "@turnout/host/nft-statement";
-import { chain, counted, prefixOf, wordsOf } from "./chains.ts";
+import type { NftCommand, NftExpression, NftHook, NftRuleStatement, NftSetSpec, NftSubject } from "@turnout/host/nft-statement";
+import { chain, counted, prefixOf, SCRATCH, wordsOf } from "./chains.ts";
 import { byteRules, countIn, countRule, countSetCommands } from "./count-sets.ts";
-import { BYTES_CHAIN, DISCARD_CHAIN, layoutName, LOOPBACK_CHAIN, LOOPBACK_SET, OUTSIDE_CHAIN, REFUSE_CHAIN, TABLE } from "./names.ts";
+import {
+  BYTES_CHAIN,
+  DISCARD_CHAIN,
+  isClientsMap,
+  isServingMap,
+  layoutName,
+  LOOPBACK_CHAIN,
+  LOOPBACK_SET,
+  OUTSIDE_CHAIN,
+  REFUSE_CHAIN,
+  TABLE,
+} from "./names.ts";
 import { endpointMap, PROTOCOLS } from "./objects.ts";
 import type { ChainObject, ChainRule, NftObject } from "./objects.ts";
 import type { NftFacts, NftOptions } from "./options.ts";
@@ -113,12 +124,20 @@ function like(...parts: readonly NftExpression[]): { readonly typeof: NftExpress
   return { typeof: concat(...parts) };
 }
 
-/** The command that makes a map of endpoints, by its name. */
-export function mapCommand(family: "ip" | "ip6", name: string): NftCommand {
+/** A map that comes and goes with what is in it, by its name, as a command is about it. */
+export function mapOf(family: "ip" | "ip6", name: string): NftSubject {
+  if (isServingMap(name)) return { map: { family, table: TABLE, name, type: { typeof: SCRATCH }, map: "verdict" } };
+  if (!isClientsMap(name)) return endpointMapOf(family, name);
+  // Without a size the kernel takes 65,535 clients, and memory only for those that there are.
+  const spec = { type: { typeof: payload(family, "saddr") }, map: { typeof: SCRATCH }, flags: ["dynamic", "timeout"] };
+  return { map: { family, table: TABLE, name, ...spec } };
+}
+
+function endpointMapOf(family: "ip" | "ip6", name: string): NftSubject {
   const [, ofNodePorts, protocol = ""] = /^(nodeport-)?endpoints-([a-z]+)/.exec(name) ?? [];
   const [address, port] = [payload(family, "daddr"), payload(protocol, "dport")];
   const type = ofNodePorts === undefined ? like(address, port, INDEX) : like(port, INDEX);
-  return { add: { map: { family, table: TABLE, name, type, map: like(address, port) } } };
+  return { map: { family, table: TABLE, name, type, map: like(address, port) } };
 }
 
 /** Commands that make the table with its maps and sets, for one nft family. */
@@ -138,10 +157,10 @@ export function tableCommands(family: "ip" | "ip6", layout: string): readonly Nf
     verdicts("services", [address, "inet_proto", "inet_service"]),
     verdicts("nodeports", ["inet_proto", "inet_service"]),
     // A map a protocol: nft adds the match of the protocol a map's type names to the rules that look things up in it.
-    ...PROTOCOLS.flatMap((protocol) => (["service", "nodeport"] as const).map((kind) => mapCommand(family, endpointMap(kind, protocol)))),
-    set("affinity", { type: like(payload(family, "saddr"), INDEX, INDEX), size: 1_048_576, flags: ["dynamic", "timeout"] }),
+    ...PROTOCOLS.flatMap((protocol) =>
+      (["service", "nodeport"] as const).map((kind) => ({ add: endpointMapOf(family, endpointMap(kind, protocol)) })),
+    ),
     set(LOOPBACK_SET, { type: "inet_proto", size: 8, flags: ["dynamic"] }),
-    verdicts("affinity-endpoints", like(INDEX, INDEX, INDEX)),
     ...(layout === layoutName(true) ? countSetCommands(family) : []),
     { add: { chain: { family, table: TABLE, name: `layout-${layout}` } } },
   ];

@@ -2,7 +2,7 @@ import type { IPFamily, Put } from "@turnout/core/backend";
 import type { NftChainSpec, NftCommand, NftElements, NftElementWrite, NftStatement } from "@turnout/host/nft-statement";
 import { NFT_FAMILY, TABLE } from "./names.ts";
 import { slotsFor } from "./chains.ts";
-import { endpointLocation, keyParts, largePoolLocation, POOLS, VERDICT_MAPS } from "./objects.ts";
+import { endpointLocation, FIRST_PLACE, keyParts, largePoolLocation, POOLS, servingLocation, VERDICT_MAPS } from "./objects.ts";
 import type {
   ChainObject,
   DestinationValue,
@@ -48,11 +48,11 @@ export class Writer {
 
   /** Add the element of a list at a place. */
   addAt(map: string, key: string, place: number, value: string): void {
-    this.#put("add", map, { key, place, value, comment: "" });
+    this.#put("add", map, { ...placed(key, place), value, comment: "" });
   }
 
   delete(set: string, key: string, place?: number): void {
-    this.#put("delete", set, place === undefined ? { key, value: "", comment: "" } : { key, place, value: "", comment: "" });
+    this.#put("delete", set, { ...(place === undefined ? { key } : placed(key, place)), value: "", comment: "" });
   }
 
   /** Write out all elements collected so far: what is written later comes after them. */
@@ -71,6 +71,11 @@ export class Writer {
     this.#statements.push(open);
     this.#open.delete(head);
   }
+}
+
+/** A list that has its map for itself has places for keys. */
+function placed(key: string, place: number): Pick<NftElementWrite, "key" | "place"> {
+  return key === "" ? { key: String(place) } : { key, place };
 }
 
 /** Tell whether an object is a destination. */
@@ -104,6 +109,9 @@ export function writeRemoval(object: NftObject, writer: Writer, late: Writer): v
       deleteIndexed(endpointLocation(object.kind, object.key, from), object.value[name], [], writer, late);
   } else if (object.kind === "affinity-endpoints" || object.kind === "large-pool") {
     deleteIndexed(placeOf(object), object.value, [], writer, late);
+  } else if (object.kind === "affinity-serving") {
+    const { map, id } = servingLocation(object);
+    writer.delete(map, id);
   } else {
     writer.delete(object.kind, object.key);
   }
@@ -125,6 +133,9 @@ export function writeLeaving({ before, after }: Put<NftObject>, writer: Writer, 
   } else if (after.kind === "large-pool" && before.kind === "large-pool") {
     const isChanging = slotsFor(before.value.length) !== slotsFor(after.value.length);
     deleteIndexed(placeOf(after), before.value, after.value, writer, isChanging ? late : writer);
+  } else if (after.kind === "affinity-serving") {
+    const { map, id } = servingLocation(after);
+    writer.delete(map, id);
   }
 }
 
@@ -141,14 +152,17 @@ export function writeComing({ before, after }: Put<NftObject>, writer: Writer, s
     addIndexed(placeOf(after), had, targets, writer);
   } else if (after.kind === "large-pool") {
     if (!staged.has(after)) addIndexed(placeOf(after), before?.kind === "large-pool" ? before.value : [], after.value, writer);
+  } else if (after.kind === "affinity-serving") {
+    const { map, id } = servingLocation(after);
+    writer.add(map, id, `goto ${after.value}`);
   } else if (isWritten(after)) {
     writer.add(after.kind, after.key);
   }
 }
 
 /** Tell whether an object is an element of a map or set that we write; chains, maps and the table are, too, but elsewhere. */
-function isWritten(object: NftObject): object is Exclude<NftObject, { readonly kind: "table" | "chain" | "map" | "affinity" }> {
-  return object.kind !== "table" && object.kind !== "chain" && object.kind !== "map" && object.kind !== "affinity";
+function isWritten(object: NftObject): object is Exclude<NftObject, { readonly kind: "table" | "chain" | "map" }> {
+  return object.kind !== "table" && object.kind !== "chain" && object.kind !== "map";
 }
 
 /** Add the endpoints of something new, that nothing refers to yet. */
@@ -167,7 +181,7 @@ function verdictText({ verdict, comment }: DestinationValue): string {
 }
 
 function placeOf(object: AffinityEndpointsObject | LargePoolObject): ListLocation {
-  return object.kind === "affinity-endpoints" ? { map: "affinity-endpoints", key: object.key, from: 0 } : largePoolLocation(object);
+  return object.kind === "affinity-endpoints" ? { map: object.key, key: "", from: FIRST_PLACE } : largePoolLocation(object);
 }
 
 function addIndexed({ map, key, from }: ListLocation, before: readonly string[], after: readonly string[], writer: Writer): void {

@@ -1,7 +1,7 @@
 import { pickOne } from "@turnout/core/testing";
 import { elementsOf } from "./kernel-histories-listing.ts";
 import type { Listed } from "./kernel-histories-listing.ts";
-import { TABLE } from "../names.ts";
+import { isClientsMap, TABLE } from "../names.ts";
 
 type Tampering = (own: readonly Listed[], random: () => number) => string | undefined;
 
@@ -11,7 +11,7 @@ function anyOf(own: readonly Listed[], random: () => number, isFit: (one: Listed
 }
 
 const deleteElement: Tampering = (own, random) => {
-  const set = anyOf(own, random, ({ name, body }) => name !== "affinity" && elementsOf(body).length > 0);
+  const set = anyOf(own, random, ({ name, body }) => !isClientsMap(name) && elementsOf(body).length > 0);
   if (set === undefined) return undefined;
   const element = pickOne(elementsOf(set.body), random);
   return `delete element ${set.family} ${TABLE} ${set.name} { ${keyText(set.kind === "map" ? (element as readonly unknown[])[0] : element)} }`;

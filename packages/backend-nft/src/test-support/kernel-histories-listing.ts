@@ -1,4 +1,6 @@
-import { isList } from "../objects.ts";
+import { isClientsMap } from "../names.ts";
+import { listKey } from "../objects.ts";
+import { keyText } from "./listed-table.ts";
 
 /** A JSON object of `nft -j`. */
 type Json = Readonly<Record<string, unknown>>;
@@ -49,17 +51,18 @@ export function linesOf(listed: readonly Listed[]): readonly string[] {
       const place = `${kind} ${family} ${table} ${name}`;
       const count = counts.get(place) ?? 0;
       counts.set(place, count + 1);
-      const elements = name === "affinity" ? [] : elementsOf(body);
-      const lines = isList(name) ? elements.flatMap(entryLines) : elements.map((element) => JSON.stringify(element));
+      const elements = isClientsMap(name) ? [] : elementsOf(body);
+      const lines = elements.flatMap((element) => elementLines(name, element));
       return [`${place} ${count}: ${JSON.stringify(rest)}`, ...lines.map((line) => `${place} has ${line}`)];
     })
     .toSorted();
 }
 
-/** An entry of a list, and its place. */
-function entryLines(element: unknown): readonly string[] {
-  const [key, value] = element as readonly [{ readonly concat: readonly unknown[] }, unknown];
-  return [JSON.stringify(key), JSON.stringify([key.concat.slice(0, -1), value])];
+/** An element; one of a list as its place, and what is in the list. */
+function elementLines(map: string, element: unknown): readonly string[] {
+  const [key, value] = Array.isArray(element) ? (element as readonly unknown[]) : [];
+  const list = key === undefined ? undefined : listKey(map, keyText(key));
+  return list === undefined ? [JSON.stringify(element)] : [JSON.stringify(key), JSON.stringify([list, value])];
 }
 
 function chainId({ family, table, name }: Listed): string {

@@ -1,9 +1,11 @@
+import { isClientsMap } from "../names.ts";
+
 /** What to leave out of a listing besides the time that elements have left. */
 export interface ContentOptions {
   /** Handles differ once a transaction was refused; those of tables are counted over the namespace's life and never compared. */
   readonly withHandles?: boolean;
-  /** A set whose elements are packets' doing. */
-  readonly withoutElementsOf?: string;
+  /** What packets wrote into maps of clients. */
+  readonly withoutClients?: boolean;
 }
 
 /**
@@ -11,15 +13,15 @@ export interface ContentOptions {
  * comments: nft lists them in other words than it is given. What they do is compared otherwise.
  * @throws {SyntaxError}
  */
-export function contentOf(text: string, { withHandles = false, withoutElementsOf = "" }: ContentOptions = {}): readonly string[] {
+export function contentOf(text: string, { withHandles = false, withoutClients = false }: ContentOptions = {}): readonly string[] {
   const { nftables } = JSON.parse(text) as { readonly nftables: readonly Readonly<Record<string, Readonly<Record<string, unknown>>>>[] };
   return nftables.slice(1).map((entry) => {
-    const { set, rule } = entry;
+    const { map, rule } = entry;
     const kept =
       rule !== undefined
         ? { rule: { ...rule, expr: undefined } }
-        : set?.["name"] === withoutElementsOf
-          ? { set: { ...set, elem: undefined } }
+        : withoutClients && map !== undefined && isClientsMap(String(map["name"]))
+          ? { map: { ...map, elem: undefined } }
           : entry;
     return JSON.stringify(normal(kept, withHandles && entry["table"] === undefined));
   });

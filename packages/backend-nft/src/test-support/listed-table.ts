@@ -41,12 +41,23 @@ function elementOf(listed: unknown): NftElement {
   };
 }
 
+/** The key of an element, as netlink has it. */
+export function keyText(key: unknown): string {
+  return dataText(((key as Json)["elem"] as Json | undefined)?.["val"] ?? key);
+}
+
 /** A key, a value or a verdict, as nft's language writes it: `10.0.0.1 . 80`, `goto x`, `drop`. */
 function dataText(data: unknown): string {
-  if (typeof data !== "object" || data === null) return String(data);
+  if (typeof data !== "object" || data === null) return constantText(data);
   const [word = "", detail] = Object.entries(data)[0] ?? [];
-  if (word === "concat") return (detail as readonly unknown[]).map(String).join(" . ");
+  if (word === "concat") return (detail as readonly unknown[]).map(constantText).join(" . ");
   return [word, ...Object.values((detail ?? {}) as Json).map(String)].join(" ");
+}
+
+/** nft prints numbers of classes, which are ours of endpoints, as two in hexadecimal; an address has more colons. */
+function constantText(constant: unknown): string {
+  const [, high, low] = /^([0-9a-f]+):([0-9a-f]+)$/.exec(String(constant)) ?? [];
+  return high === undefined || low === undefined ? String(constant) : String(parseInt(high, 16) * 65_536 + parseInt(low, 16));
 }
 
 function textOf(value: unknown): string {

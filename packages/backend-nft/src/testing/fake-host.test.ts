@@ -110,9 +110,9 @@ describe("another program", () => {
   });
 
   it.each([
-    ["the map affinity-endpoints", ours.map("affinity-endpoints")],
+    ["the set loopback-rejects", ours.set("loopback-rejects", {})],
     ["the chain nat-prerouting", ours.chain("nat-prerouting")],
-    ["the chain layout-4", ours.chain("layout-4")],
+    ["the chain layout-5", ours.chain("layout-5")],
   ])("is repaired when it could delete %s", async (_, tampering) => {
     const { host, proxy } = await showcase();
     const fixtures = SHOWCASE.filter(({ name }) => name !== "sticky");
@@ -129,7 +129,7 @@ describe("another program", () => {
     ["a chain that is there", [{ add: ours.chain("dispatch") }], 1],
     ["a set that is there", [{ add: ours.set("cluster-ips", { type: "ipv4_addr" }) }], 1],
     ["an element that is there", [ours.elements("add", "cluster-ips", "10.96.0.1")], 0],
-    ["flushing an empty chain", [{ flush: ours.chain("layout-4") }], 0],
+    ["flushing an empty chain", [{ flush: ours.chain("layout-5") }], 0],
     [
       "an element that comes and goes",
       [ours.elements("add", "cluster-ips", "192.0.2.1"), ours.elements("delete", "cluster-ips", "192.0.2.1")],

@@ -1,5 +1,5 @@
 import type { Chain, NftSet, Ruleset, Table } from "@turnout/fakes/nft";
-import { isList } from "../objects.ts";
+import { listKey } from "../objects.ts";
 
 /**
  * List tables in lines that two hosts with the same content share: no handles, sets in any order, and endpoints at any places of their pools.
@@ -30,9 +30,9 @@ function setLines({ name, types, data, flags, size, timeoutMs, elements }: NftSe
   return [
     `set ${name}: ${shape}`,
     ...listed.flatMap(({ key, value, comment }) => {
-      const place = key.lastIndexOf(" . ");
+      const list = listKey(name, key);
       const head = `element ${name}`;
-      if (isList(name)) return [`${head} ${key}`, `${head} ${key.slice(0, place)} . any : ${value}`];
+      if (list !== undefined) return [`${head} ${key}`, `${head} ${list} . any : ${value}`];
       return [`${head} ${key}${value === "" ? "" : ` : ${value}`} "${comment}"`];
     }),
   ];

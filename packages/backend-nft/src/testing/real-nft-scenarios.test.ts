@@ -21,7 +21,7 @@ const CHOSEN = someOf(SCENARIOS, { oneOf: 6, isKernelKit: true });
 const TIMEOUT_MS = 60_000 + CHOSEN.length * 6_000;
 const CLEANUP = /^delete table ip6? turnout$/;
 /** Elements of this set are packets' doing, which the real nft has not seen. */
-const CONTENT = { withoutElementsOf: "affinity" };
+const CONTENT = { withoutClients: true };
 const { signal } = new AbortController();
 
 /** What a host's nft was given, one transaction after another. */

@@ -20,7 +20,7 @@ export interface TraceHost {
   /** Default: there is no IPVS. */
   readonly balance?: Balance;
   /** What else rules of a table ask, or leave behind: sets, and lists of clients. */
-  asked(table: ExternalTable): Partial<Pick<HookedPacket, "isInSet" | "recent" | "learn">>;
+  asked(table: ExternalTable): Partial<Pick<HookedPacket, "isInSet" | "recent" | "learn" | "priority">>;
 }
 
 /**

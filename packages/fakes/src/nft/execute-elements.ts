@@ -7,8 +7,6 @@ import { isValue, typesOf } from "./types.ts";
 import type { UndoLog } from "./undo-log.ts";
 
 const FLAG_ORDER = ["constant", "interval", "timeout", "dynamic"];
-/** What nft gives a dynamic set that says no size. */
-const DYNAMIC_SIZE = 65_535;
 const COMMENT_MAX = 128;
 
 /** Make a set, or repeat what is there. @throws {Refusal} for a type nft doesn't know, and when another set has the name. */
@@ -35,7 +33,7 @@ function declared({ name, type = "", map, size, flags = [], timeout }: NftSetSpe
     data,
     protocol: /"protocol":"(tcp|udp|sctp)"/.exec(JSON.stringify(map ?? ""))?.[1],
     flags: FLAG_ORDER.filter((flag) => wanted.includes(flag)),
-    size: size ?? (wanted.includes("dynamic") ? DYNAMIC_SIZE : undefined),
+    size,
     timeoutMs: timeout === undefined ? undefined : timeout * 1_000,
     elements: new Map(),
     targets: new Map(),

@@ -1,6 +1,6 @@
 import { readNftRule } from "@turnout/host/nft";
 import { isElements, printRule } from "@turnout/host/nft-statement";
-import type { NftStatement, NftChainSpec, NftRuleSpec, NftSubject } from "@turnout/host/nft-statement";
+import type { NftStatement, NftChainSpec, NftRuleSpec, NftRuleStatement, NftSubject } from "@turnout/host/nft-statement";
 import { addSet, executeElements } from "./execute-elements.ts";
 import { referencesOf } from "./references.ts";
 import { kernelRefusal, Refusal } from "./refusal.ts";
@@ -156,6 +156,15 @@ function chainOf({ chains }: Table, name: string): Chain {
   return chain;
 }
 
+/** What the kernel gives a set that packets write into, and that says no size. It keeps it, also where the transaction fails. */
+const WRITTEN_SIZE = 65_535;
+
+function setSize(statement: NftRuleStatement, { sets }: Table): void {
+  const name = "set" in statement ? statement.set.set : "map" in statement ? statement.map.map : "";
+  const set = sets.get(name.slice(1));
+  if (set !== undefined) set.size ??= WRITTEN_SIZE;
+}
+
 function executeRule(verb: Verb, spec: NftRuleSpec, table: Table, { undo, nowMs }: Transaction): void {
   const chain = chainOf(table, spec.chain);
   const at = spec.handle === undefined ? undefined : chain.rules.find(({ handle }) => handle === spec.handle);
@@ -175,6 +184,7 @@ function executeRule(verb: Verb, spec: NftRuleSpec, table: Table, { undo, nowMs 
     text: printRule(expr),
     deletion: "",
   };
+  for (const statement of expr) setSize(statement, table);
   const from = verb === "add" && at !== undefined ? index + 1 : index;
   putRules(chain, before.toSpliced(from, verb === "replace" ? 1 : 0, rule), undo);
 }

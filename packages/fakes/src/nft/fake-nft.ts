@@ -83,6 +83,7 @@ export class FakeNft {
       isLocal,
       random,
       asked: ({ place }) => ({
+        priority: 0,
         learn: (entry) => {
           const table = this.ruleset.tables.get(place);
           return table !== undefined && learnKey(table, entry, this.#nowMs(), undo);

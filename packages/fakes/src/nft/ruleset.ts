@@ -63,7 +63,8 @@ export interface NftSet {
   /** The transport protocol that `typeof` data is about: translations by this map are held to it. */
   readonly protocol: string | undefined;
   readonly flags: readonly string[];
-  readonly size: number | undefined;
+  /** A set without one gets it with the first rule that writes into it. */
+  size: number | undefined;
   readonly timeoutMs: number | undefined;
   readonly elements: Map<string, Element>;
   /** Chains that elements lead to, and how many do. */

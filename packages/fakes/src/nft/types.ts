@@ -4,7 +4,7 @@ import type { NftExpression, NftTypeSpec } from "@turnout/host/nft-statement";
 /** Protocols that elements name. */
 const PROTOCOLS: readonly string[] = ["tcp", "udp", "sctp"];
 /** The largest number of each type that has numbers. */
-const LARGEST: Readonly<Record<string, number>> = { inet_service: 0xffff, integer: 0xffff_ffff, mark: 0xffff_ffff };
+const LARGEST: Readonly<Record<string, number>> = { inet_service: 0xffff, integer: 0xffff_ffff, mark: 0xffff_ffff, classid: 0xffff_ffff };
 const ADDRESSES: Readonly<Record<string, "IPv4" | "IPv6">> = { ipv4_addr: "IPv4", ipv6_addr: "IPv6" };
 /** Types whose values `nft -j` prints as text. */
 const TEXTS: ReadonlySet<string> = new Set([...Object.keys(ADDRESSES), "inet_proto", "ifname"]);
@@ -42,6 +42,7 @@ const FIELD_TYPES: Readonly<Record<string, readonly string[]>> = {
   "proto-dst": ["inet_service"],
   l4proto: ["inet_proto"],
   mark: ["mark"],
+  priority: ["classid"],
   iifname: ["ifname"],
   oifname: ["ifname"],
 };
@@ -57,8 +58,16 @@ export function isValue(type: string, text: string): boolean {
   return type === "ifname" || (/^\d+$/.test(text) && Number(text) <= (LARGEST[type] ?? 0));
 }
 
+/** A class of traffic control as nft prints it. */
+function classText(number: number): string {
+  return `${Math.floor(number / 65_536).toString(16)}:${(number % 65_536).toString(16)}`;
+}
+
 /** A key or data as `nft -j` prints it. */
 export function valueJson(types: readonly string[], text: string): unknown {
-  const parts = text.split(" . ").map((part, index) => (TEXTS.has(types[index] ?? "") ? part : Number(part)));
+  const parts = text.split(" . ").map((part, index) => {
+    const type = types[index] ?? "";
+    return type === "classid" ? classText(Number(part)) : TEXTS.has(type) ? part : Number(part);
+  });
   return parts.length === 1 ? parts[0] : { concat: parts };
 }

@@ -96,6 +96,10 @@ function printStatement(statement: NftRuleStatement): string {
       const { op, elem, set, stmt = [] } = (statement as Extract<NftRuleStatement, { set: unknown }>).set;
       return `${op} ${set} { ${[printExpression(elem), ...stmt.map(printStatement)].join(" ")} }`;
     }
+    case "map": {
+      const { op, elem, data, map } = (statement as Extract<NftRuleStatement, { map: unknown }>).map;
+      return `${op} ${map} { ${printExpression(elem)} : ${printExpression(data)} }`;
+    }
     case "dnat":
     case "snat":
     case "masquerade":

@@ -61,6 +61,15 @@ export type NftRuleStatement =
         readonly set: string;
         readonly stmt?: readonly NftRuleStatement[];
       };
+    }
+  /** What a packet writes into a map. One that deletes names data, too, and deletes whatever there is under the key. */
+  | {
+      readonly map: {
+        readonly op: "add" | "update" | "delete";
+        readonly elem: NftExpression;
+        readonly data: NftExpression;
+        readonly map: string;
+      };
     };
 
 /** nft's families that are used here. */

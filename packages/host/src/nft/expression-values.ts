@@ -82,7 +82,7 @@ function payloadOf({ protocol, field }: Json, packet: PartlyKnown): Value {
   return isOther ? MISSING : undefined;
 }
 
-function metaOf(key: unknown, { inDevice, outDevice, protocol, family, mark, unclearMark = 0 }: PartlyKnown): Value {
+function metaOf(key: unknown, { inDevice, outDevice, protocol, family, mark, unclearMark = 0, priority }: PartlyKnown): Value {
   switch (key) {
     case "iifname":
     case "iif":
@@ -99,6 +99,8 @@ function metaOf(key: unknown, { inDevice, outDevice, protocol, family, mark, unc
       return family.toLowerCase();
     case "protocol":
       return family === "IPv4" ? "ip" : "ip6";
+    case "priority":
+      return priority;
     case "mark":
       return unclearMark === 0 ? mark : undefined;
     default:

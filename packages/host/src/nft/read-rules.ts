@@ -4,7 +4,7 @@ import { clipped, queuesOf } from "../rules/values.ts";
 import type { Action, ExternalChain, ExternalRule, ExternalTable, PartlyKnown, Test } from "../rules/rule.ts";
 import { constantOf, MISSING, valueOf } from "./expression-values.ts";
 import { isJson, isOne, listedSet, setOf } from "./named-sets.ts";
-import type { Json, NamedSet, NamedSets } from "./named-sets.ts";
+import type { Json, KnownValue, NamedSet, NamedSets } from "./named-sets.ts";
 import type { ShownTable } from "./shown-table.ts";
 
 /**
@@ -93,7 +93,7 @@ export function readNftRule(expressions: readonly unknown[], sets: NamedSets): P
 const isTcp: Test = ({ protocol }) => (protocol === undefined ? undefined : protocol === "tcp");
 
 /** Statements that decide nothing. */
-const IGNORED: ReadonlySet<string> = new Set(["counter", "log", "flow", "map", "ct timeout", "ct expectation", "secmark", "dup"]);
+const IGNORED: ReadonlySet<string> = new Set(["counter", "log", "flow", "ct timeout", "ct expectation", "secmark", "dup"]);
 
 /** What a statement does; undefined: it is not known here. */
 function stepOf(word: string, body: unknown, sets: NamedSets): Step | undefined {
@@ -101,11 +101,12 @@ function stepOf(word: string, body: unknown, sets: NamedSets): Step | undefined 
     case "vmap":
       return vmapOf(body as Json, sets);
     case "mangle":
-      return mangleOf(body as Json);
+      return mangleOf(body as Json, sets);
     // Nothing comes behind it.
     case "continue":
       return { does: "nothing" };
     case "set":
+    case "map":
       return learnOf(body as Json, sets);
     case "dnat":
     case "redirect":
@@ -164,17 +165,23 @@ function natOf(isOfSource: boolean, { addr, port }: Json, sets: NamedSets): Step
   };
 }
 
-/** What a packet adds to a set; where that is followed, a set that is full ends the rule. */
-function learnOf({ op, elem, set }: Json, sets: NamedSets): Step {
+/** What a packet writes into a set or map; where that is followed, one that is full ends the rule. */
+function learnOf({ op, elem, data, set, map = set }: Json, sets: NamedSets): Step {
   const wrapped = isJson(elem) && isJson(elem["elem"]) ? elem["elem"] : { val: elem };
   const timeoutMs = typeof wrapped["timeout"] === "number" ? { timeoutMs: wrapped["timeout"] * 1_000 } : {};
   return (packet): Action => {
     const value = packet.learn === undefined ? undefined : valueOf(wrapped["val"], packet, sets);
-    if (packet.learn === undefined || value === undefined) return { does: "nothing" };
-    if (value === MISSING) return { does: "next" };
-    const entry = { set: textOf(set).slice(1), key: [value].flat().join(" . "), isRenewing: op === "update", ...timeoutMs };
+    const held = packet.learn === undefined || data === undefined ? "" : (constantOf(data) ?? valueOf(data, packet, sets));
+    if (packet.learn === undefined || value === undefined || held === undefined) return { does: "nothing" };
+    if (value === MISSING || held === MISSING) return { does: "next" };
+    const does = op === "update" ? "renews" : op === "delete" ? "deletes" : "adds";
+    const entry = { set: textOf(map).slice(1), key: keyText(value), value: keyText(held), does, ...timeoutMs } as const;
     return { does: packet.learn(entry) ? "nothing" : "next" };
   };
+}
+
+function keyText(value: KnownValue): string {
+  return [value].flat().join(" . ");
 }
 
 function vmapOf({ key, data }: Json, sets: NamedSets): (packet: PartlyKnown) => Action | readonly Action[] | undefined {
@@ -194,11 +201,29 @@ function verdictOf(verdict: unknown): Action | undefined {
   return actionOf(word, body);
 }
 
-function mangleOf({ key, value }: Json): Action {
+function mangleOf({ key, value }: Json, sets: NamedSets): Step {
   const meta = isJson(key) && isJson(key["meta"]) ? key["meta"]["key"] : undefined;
+  if (meta === "priority") return priorityOf(value, sets);
   if (meta !== "mark") return { does: "nothing" };
   // What can't be computed here, such as the mark of the connection, is not known afterwards.
   return markOf(value) ?? { does: "mark", keep: 0, flip: 0, unclear: 0xff_ff_ff_ff };
+}
+
+/** A class of traffic control as nft prints it: two hexadecimal numbers of 16 bits, or `none`. */
+function classNumber(text: string): number | undefined {
+  const [, high, low] = /^([0-9a-f]*):([0-9a-f]*)$/.exec(text) ?? [];
+  if (high === undefined || low === undefined) return text === "none" ? 0 : undefined;
+  return parseInt(high || "0", 16) * 65_536 + parseInt(low || "0", 16);
+}
+
+/** Known where all that it is made of is. */
+function priorityOf(value: unknown, sets: NamedSets): Step {
+  return (packet): Action => {
+    const found = constantOf(value) ?? valueOf(value, packet, sets);
+    if (found === MISSING) return { does: "next" };
+    const priority = typeof found === "string" ? classNumber(found) : found;
+    return typeof priority === "number" ? { does: "priority", value: priority } : { does: "nothing" };
+  };
 }
 
 /** `meta mark set X`, `meta mark set meta mark or X`, and so on. */

@@ -57,6 +57,7 @@ export function evaluateChain(table: ExternalTable, base: ExternalChain, packet:
   const state: State = {
     mark: packet.mark,
     unclearMark: packet.unclearMark ?? 0,
+    priority: packet.priority,
     source: undefined,
     isTranslated: false,
     isUntracked: false,
@@ -70,7 +71,7 @@ export function evaluateChain(table: ExternalTable, base: ExternalChain, packet:
     returnedBy: undefined,
   };
   const end = walk(table, base, packet, leaveOut, state, 0);
-  const { met: _, ...reported } = state;
+  const { met: _, priority: _own, ...reported } = state;
   if (end === "return" || end === "end")
     return base.hook?.policy === "drop" ? { ...reported, is: "drop", chain: base.name } : { ...reported, is: "pass" };
   return { ...reported, ...end };
@@ -79,6 +80,7 @@ export function evaluateChain(table: ExternalTable, base: ExternalChain, packet:
 interface State {
   mark: number;
   unclearMark: number;
+  priority: number | undefined;
   source: RunResult["source"];
   isTranslated: boolean;
   isUntracked: boolean;
@@ -117,8 +119,9 @@ function walk(table: ExternalTable, chain: ExternalChain, packet: HookedPacket, 
 }
 
 /** The packet as it is after earlier rules. */
-function seenBy(packet: HookedPacket, { mark, unclearMark }: State): HookedPacket {
-  return mark === packet.mark && unclearMark === (packet.unclearMark ?? 0) ? packet : { ...packet, mark, unclearMark };
+function seenBy(packet: HookedPacket, { mark, unclearMark, priority }: State): HookedPacket {
+  if (mark === packet.mark && unclearMark === (packet.unclearMark ?? 0) && priority === packet.priority) return packet;
+  return { ...packet, mark, unclearMark, ...(priority === undefined ? {} : { priority }) };
 }
 
 /** Carry out the actions of a rule; undefined: the next rule follows. What can't be told to be met is only noted. */
@@ -207,6 +210,9 @@ function act(action: Action, { table, chain, rule, packet, leaveOut, state, dept
       state.mark = ((state.mark & action.keep) ^ action.flip) >>> 0;
       state.unclearMark = ((state.unclearMark & action.keep) | (action.unclear ?? 0)) >>> 0;
       note();
+      return undefined;
+    case "priority":
+      state.priority = action.value;
       return undefined;
     case "source":
       state.source = { address: action.address, chain: chain.name, rule };

@@ -26,6 +26,8 @@ export interface HookedPacket {
   readonly isLocal: (address: string) => boolean;
   /** Whether an ipset holds these ends of the packet; undefined: not known (yet). */
   readonly isInSet: (set: string, packet: PartlyKnown, ends: readonly ("src" | "dst")[]) => boolean | undefined;
+  /** What rules left in `meta priority`; absent: not known. */
+  readonly priority?: number;
   /** Random numbers of rules, in [0, 1); absent: they can't be known. */
   readonly random?: () => number;
   /** Its source is rewritten already; absent: it is not, as far as is known. */
@@ -36,17 +38,19 @@ export interface HookedPacket {
   readonly hasBridges?: false;
   /** Asks or changes a list of clients that were seen recently; absent: they can't be known. */
   readonly recent?: (asked: RecentQuestion) => boolean;
-  /** Takes down what a rule adds to a set; false: the set is full. Absent: it is not followed. */
+  /** Takes down what a rule writes into a set; false: the set is full. Absent: it is not followed. */
   readonly learn?: (entry: LearnedEntry) => boolean;
 }
 
-/** What a rule adds to a set or list because of a packet. */
+/** What a rule writes into a set or map because of a packet. */
 export interface LearnedEntry {
   readonly set: string;
   /** Parts joined by " . ". */
   readonly key: string;
-  /** Whether an entry that is there gets a new time. */
-  readonly isRenewing: boolean;
+  /** In a map; "" in a set. */
+  readonly value: string;
+  /** `renews`: also where it adds nothing, because an entry is there, that gets a new time. */
+  readonly does: "adds" | "renews" | "deletes";
   readonly timeoutMs?: number;
 }
 
@@ -59,7 +63,16 @@ export interface RecentQuestion {
 }
 
 type Guessed =
-  "isSourceTranslated" | "virtual" | "hasBridges" | "recent" | "unclearMark" | "original" | "isQueueServed" | "random" | "learn";
+  | "isSourceTranslated"
+  | "virtual"
+  | "hasBridges"
+  | "recent"
+  | "unclearMark"
+  | "original"
+  | "isQueueServed"
+  | "random"
+  | "learn"
+  | "priority";
 
 /** A packet at one hook of which some things, or nothing but its state, are known. */
 export type PartlyKnown = Pick<HookedPacket, "family" | "state" | "isInSet" | Guessed> & {
@@ -79,6 +92,8 @@ export type Action =
   | { readonly does: "jump" | "goto"; readonly chain: string }
   /** Mark becomes (mark & keep) ^ flip; bits of `unclear` are something else then, that can't be known. */
   | { readonly does: "mark"; readonly keep: number; readonly flip: number; readonly unclear?: number }
+  /** `meta priority` becomes this. */
+  | { readonly does: "priority"; readonly value: number }
   /** The source becomes this address; "": one of this host's. */
   | { readonly does: "source"; readonly address: string }
   /** A program decides, which takes packets out of one of these queues; none: it can't be told which. Bypassed: without a program they pass. */

@@ -142,6 +142,7 @@ function outcomeOf(
     case "return":
       return { ends: RETURNS, goesOn: false };
     case "mark":
+    case "priority":
     case "notrack":
     case "nothing":
     case "next":

@@ -31,10 +31,10 @@ export interface NftSetType {
 }
 
 /** A part as nft has it, by the number of its type. @source nftables include/datatype.h enum datatypes */
-type PartType = 4 | 7 | 8 | 12 | 13 | 19;
+type PartType = 4 | 7 | 8 | 12 | 13 | 19 | 23;
 
 /** Bytes of a part by its type; a number may be shorter only where it is alone, which ours never are. */
-const LENGTHS: Readonly<Record<PartType, number>> = { 4: 4, 7: 4, 8: 16, 12: 1, 13: 2, 19: 4 };
+const LENGTHS: Readonly<Record<PartType, number>> = { 4: 4, 7: 4, 8: 16, 12: 1, 13: 2, 19: 4, 23: 4 };
 /** In a concatenation each part's type has so many bits. @source nftables include/datatype.h TYPE_BITS */
 const TYPE_BITS = 6;
 /** @source linux/netfilter/nf_tables.h enum nft_data_types */
@@ -177,7 +177,7 @@ function partsText(bytes: Buffer, from: number, end: number, types: readonly Par
   return text;
 }
 
-/** A number is in host order, as packets' marks and what `numgen` draws are. */
+/** A number is in host order, as packets' marks and priorities and what `numgen` draws are. */
 function partText(bytes: Buffer, at: number, type: PartType): string {
   switch (type) {
     case 7:
@@ -190,6 +190,7 @@ function partText(bytes: Buffer, at: number, type: PartType): string {
       return String(bytes.readUInt16BE(at));
     case 4:
     case 19:
+    case 23:
       return String(bytes.readUInt32LE(at));
   }
 }
