@@ -1,11 +1,18 @@
 import { objectId } from "@turnout/core";
-import type { Delta, KernelObject, Outcome, Turn, World } from "@turnout/core";
+import type { Delta, Destination, KernelObject, Outcome, Turn, World } from "@turnout/core";
 import { rememberDeltas, withBackend } from "../runner/changed-subject.ts";
 import type { AnyBackend } from "../runner/changed-subject.ts";
 import type { Defect } from "./broken-backend.ts";
 
-/** Defects of those that put things off. */
+/** Defects of those that put things off, or take too long. */
 export const BROKEN_TURNS: Readonly<Record<string, Defect>> = {
+  "looks at all addresses for each of them": [
+    "the contract: render",
+    withBackend((inner) => ({
+      render: (row, context) => inner.render({ ...row, destinations: row.destinations.filter(isFirst) }, context),
+    })),
+    ["contract"],
+  ],
   "never comes back to what it has put off": [
     "R-58",
     withBackend((inner, { world }) => forgettingDeferred(inner, world)),
@@ -18,6 +25,11 @@ export const BROKEN_TURNS: Readonly<Record<string, Defect>> = {
     ["error", "contract"],
   ],
 };
+
+/** As one would take care that no address is there twice. */
+function isFirst({ address }: Destination, index: number, all: readonly Destination[]): boolean {
+  return all.findIndex((other) => other.address === address) === index;
+}
 
 function isOver(turn: Turn | undefined, { clock }: World): boolean {
   return turn !== undefined && clock.nowMs() >= turn.untilMs;

@@ -8,7 +8,7 @@ import type { FindingsOptions } from "./findings.ts";
 import { checkHost, isWholeHost } from "./host-checks.ts";
 import { Runner } from "../runner/runner.ts";
 import { checkRecovery } from "./recovery-checks.ts";
-import { checkTurns } from "./turn-checks.ts";
+import { checkRenderWork, checkTurns } from "./turn-checks.ts";
 import type { RunnerOptions } from "../runner/runner.ts";
 import { createRandom } from "@turnout/core/testing";
 import type { Scenario } from "../runner/scenario.ts";
@@ -50,6 +50,7 @@ export async function checkBackend(
   if (!findings.list.some(({ kind }) => kind === "error")) {
     await checkRecovery(subject, settingOf(options), { findings, random });
     await checkTurns(subject, settingOf(options), findings);
+    await checkRenderWork(subject, settingOf(options), findings);
   }
   return await runScenarios(subject, scenarios, { ...options, abilities }, findings);
 }

@@ -1,6 +1,7 @@
 import { checkEnd } from "./ending.ts";
 import type { Findings } from "./findings.ts";
 import { syncAndNote } from "./health-checks.ts";
+import { withBackend } from "../runner/changed-subject.ts";
 import { Runner } from "../runner/runner.ts";
 import type { RunnerOptions } from "../runner/runner.ts";
 import { refs, service, slices } from "../runner/short.ts";
@@ -32,6 +33,52 @@ export async function checkTurns(subject: Subject, setting: RunnerOptions, findi
     place("afterwards");
     await checkEnd(runner, () => Runner.start(subject, setting, runner.objects), findings);
     await runner.close();
+  } catch (error) {
+    findings.threw("the host", "IPv4", error);
+  }
+}
+
+/** Addresses of a Service, and of one with twice as many. */
+const ADDRESSES = 50;
+/** How much more the second may cost. */
+const TIMES_MAX = 3;
+
+/**
+ * Look whether the work of rendering grows in proportion to the addresses of a Service: reads of the row's list are counted. A backend that looks
+ * through all of them for each keeps everybody waiting for one Service with thousands.
+ */
+export async function checkRenderWork(subject: Subject, setting: RunnerOptions, findings: Findings): Promise<void> {
+  if (findings.isFull) return;
+  findings.checkpoint = { scenario: "a Service with many addresses", step: "it gets twice as many", rules: [] };
+  let reads = 0;
+  const get = (list: object, field: string | symbol): unknown => {
+    reads++;
+    return Reflect.get(list, field);
+  };
+  const counting = withBackend((inner) => ({
+    render: (row, context) =>
+      inner.render({ ...row, destinations: new Proxy<typeof row.destinations>(row.destinations, { get }) }, context),
+  }));
+  try {
+    const runner = await Runner.start(counting(subject), setting, STAGE_OBJECTS);
+    const readsWith = async (count: number): Promise<number> => {
+      const externalIPs = Array.from({ length: count }, (_, index) => `203.0.113.${index + 1}`);
+      for (const raw of [service("wide", { number: 1, spec: { externalIPs } }), ...slices("wide", ["pod-1-1"])]) runner.put(raw);
+      reads = 0;
+      await runner.sync();
+      return reads;
+    };
+    const [few, many] = [await readsWith(ADDRESSES), await readsWith(2 * ADDRESSES)];
+    await runner.close();
+    if (many <= TIMES_MAX * few) return;
+    const expected = `about twice as many as with half of the addresses: ${few}`;
+    findings.add({
+      kind: "contract",
+      family: "IPv4",
+      what: "looks at a row's addresses while it is rendered",
+      expected,
+      got: String(many),
+    });
   } catch (error) {
     findings.threw("the host", "IPv4", error);
   }
