@@ -68,7 +68,7 @@ function findingsOf(backend: string, { site }: Stage, { requests, sticky, change
     ...(Object.keys(sticky.servers).length <= 1 ? [] : ["a client lost its endpoint"]),
     ...(Math.max(...changesMs) <= (CHANGE_MAX_MS[backend] ?? 0) ? [] : ["a change was late"]),
     ...(healthMs <= HEALTH_MAX_MS ? [] : ["/healthz was silent"]),
-    ...(badHealth.length === 0 ? [] : ["/healthz was not 200"]),
+    ...(badHealth.length === 0 ? [] : ["/healthz or /readyz was not 200"]),
     ...(site.proxy("node1").isRunning ? [] : ["the proxy ended"]),
   ];
 }

@@ -19,7 +19,7 @@ const CHANGE_MAX_MS = 60_000;
 /** Between two questions about health, and how long an answer may take. */
 const HEALTH_EVERY_MS = 200;
 const HEALTH_MAX_MS = 10_000;
-const HEALTHZ = { address: "127.0.0.1", port: 10256, path: "/healthz" } as const;
+const HEALTH = { address: "127.0.0.1", port: 10256, timeoutMs: HEALTH_MAX_MS } as const;
 
 /** What the victims noticed in some time. */
 export interface Noticed {
@@ -29,9 +29,9 @@ export interface Noticed {
   readonly sticky: Tally;
   /** How long each change of another Service took until packets went there, in ms. */
   readonly changesMs: readonly number[];
-  /** The longest that /healthz took, in ms. */
+  /** The longest that /healthz and /readyz took, in ms. */
   readonly healthMs: number;
-  /** What it answered besides 200; 0: nothing. */
+  /** What they answered besides 200; 0: nothing. */
   readonly badHealth: readonly number[];
 }
 
@@ -96,8 +96,8 @@ async function askHealth(node: Agent, untilMs: number): Promise<Pick<Noticed, "h
   const tookMs = await until(untilMs, async () => {
     await sleep(HEALTH_EVERY_MS);
     const startMs = performance.now();
-    const { status } = await node.get({ ...HEALTHZ, timeoutMs: HEALTH_MAX_MS });
-    if (status !== 200) badHealth.push(status);
+    const answers = await Promise.all(["/healthz", "/readyz"].map((path) => node.get({ ...HEALTH, path })));
+    badHealth.push(...answers.map(({ status }) => status).filter((status) => status !== 200));
     return performance.now() - startMs;
   });
   return { healthMs: Math.max(0, ...tookMs), badHealth };

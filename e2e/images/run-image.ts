@@ -96,13 +96,14 @@ export class Runner {
     return running;
   }
 
-  /** Wait until `/healthz` of the proxy says 200. @throws {Error} with the logs, when a container ends or time is up. */
+  /** Wait until `/healthz` and `/readyz` of the proxy, which load balancers and the kubelet ask, say 200. @throws {Error} with the logs, when a container ends or time is up. */
   async untilHealthy(): Promise<void> {
     const end = Date.now() + WAIT_MS;
     while (Date.now() < end) {
       const over = this.#running.find(({ process }) => process.exitCode !== null);
       if (over !== undefined) throw new Error(`${over.name} ended with ${over.process.exitCode}: ${over.log()}`);
-      if ((await this.#fetch("http://127.0.0.1:10256/healthz")) === "200") return;
+      const answers = await Promise.all(["healthz", "readyz"].map((path) => this.#fetch(`http://127.0.0.1:10256/${path}`)));
+      if (answers.every((status) => status === "200")) return;
       await sleep(200);
     }
     throw new Error(`not healthy after ${WAIT_MS / 1000} s: ${this.logs}`);
