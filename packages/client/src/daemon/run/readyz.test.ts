@@ -119,6 +119,16 @@ describe("/readyz", () => {
     expect(await ask("readyz")).toBe(200);
   });
 
+  test("answers 200 with the rules of a former process when the first sync fails, which is for /healthz to say", async () => {
+    leftBehind();
+    proxy.kernel.failures.push(...Array.from({ length: 500 }, () => new ProxyError("timed_out", "the tool hangs")));
+    await start();
+    proxy.feeds.IPv6.push(toyFull([], toyNode({ family: "IPv6", addresses: [] })));
+    proxy.feeds.IPv4.push(toyFull([toyRow("cart"), badRow("new", 1)]));
+    await advance(61);
+    expect([await ask("readyz"), await ask("healthz")]).toEqual([200, 503]);
+  });
+
   test("answers 200 with the rules of a former process while the source says nothing, and 503 without any", async () => {
     leftBehind();
     await start();
