@@ -63,7 +63,7 @@ export async function probeEbpf(options: EbpfOptions, world: EbpfWorld, signal: 
     const stuck = whatKeepsSockets(probe, world);
     if (stuck !== undefined) world.log.warn("UDP sockets stay connected to endpoints that are gone", { error: stuck.message });
   }
-  const crash = problems.length > 0 || nft === undefined ? undefined : await tryNftWrite(world.exec, "nft", signal);
+  const { crash } = problems.length > 0 || nft === undefined ? {} : await tryNftWrite(world.exec, "nft", signal);
   return {
     facts,
     warnings: crash === undefined ? [] : [crash],

@@ -2,7 +2,7 @@ import { ProxyError } from "@turnout/core/backend";
 import type { HostReport } from "@turnout/core/backend";
 import { installHint, isAtLeast, parseKernelVersion, probeHost, readHostAddresses, readParameter } from "@turnout/host";
 import type { LinuxWorld } from "@turnout/host";
-import { findIptables, loadLegacyModules, lookupIn } from "@turnout/host/iptables";
+import { findIptables, lackingFamilies, loadLegacyModules, lookupIn } from "@turnout/host/iptables";
 import { canCount } from "./counters.ts";
 import type { IptablesFacts, IptablesOptions } from "./options.ts";
 import type { IptablesWorld } from "./world.ts";
@@ -33,17 +33,19 @@ export async function probeIptables(
       );
   }
   if (usable.length === 0) problems.push(new ProxyError("tool_missing", "iptables is not installed", { hint: installHint("iptables") }));
+  let capabilities: HostReport<IptablesFacts>["capabilities"] = {};
   if (problems.length === 0) {
     const choice = await lookupIn(world, options.variant).choice(signal, installed);
     versions["variant"] = choice.variant;
     await loadLegacyModules(choice, world.exec, signal);
+    capabilities = await lackingFamilies(choice, world.exec, signal);
   }
   const facts = await readFacts(world, signal);
   if (!facts.canCount)
     world.log.info(
       "packets that are dropped as invalid, or come to node ports on 127.0.0.1, are not counted: this kernel has no nfnetlink_acct",
     );
-  return { facts, versions, problems };
+  return { facts, versions, problems, capabilities };
 }
 
 /** Read the host's addresses, and what decides rules. */

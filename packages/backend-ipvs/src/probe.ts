@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core/backend";
 import type { HostReport } from "@turnout/core/backend";
 import { installHint, probeHost, readHostAddresses } from "@turnout/host";
-import { findIptables, loadLegacyModules, lookupIn } from "@turnout/host/iptables";
+import { findIptables, lackingFamilies, loadLegacyModules, lookupIn } from "@turnout/host/iptables";
 import { IpsetTool } from "@turnout/host/ipset";
 import { DEVICE } from "./names.ts";
 import { serviceKey } from "./objects.ts";
@@ -24,6 +24,7 @@ export async function probeIpvs(
   const { kernel, hasNetAdmin } = await probeHost();
   const versions: Record<string, string> = { kernel: kernel.text };
   const problems: ProxyError[] = [];
+  let capabilities: HostReport<IpvsFacts>["capabilities"] = {};
   const attempt = async (work: () => Promise<void>): Promise<void> => {
     try {
       await work();
@@ -40,7 +41,9 @@ export async function probeIpvs(
     for (const { variant, version } of usable) versions[`iptables-${variant}`] = version;
     if (usable.length === 0) throw new ProxyError("tool_missing", "iptables is not installed", { hint: installHint("iptables") });
     if (!hasNetAdmin) return;
-    await loadLegacyModules(await lookupIn(world, options.variant).choice(signal, installed), world.exec, signal);
+    const choice = await lookupIn(world, options.variant).choice(signal, installed);
+    await loadLegacyModules(choice, world.exec, signal);
+    capabilities = await lackingFamilies(choice, world.exec, signal);
   });
   await attempt(async () => {
     versions["ipset"] = await new IpsetTool(world.exec).version(signal);
@@ -50,7 +53,7 @@ export async function probeIpvs(
     if (!hasNetAdmin) return;
     for (const error of await missingSchedulers(options, world, signal)) problems.push(error);
   });
-  return { versions, problems };
+  return { versions, problems, capabilities };
 }
 
 /** Read the host's addresses, but for those on our device. */

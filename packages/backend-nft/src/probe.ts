@@ -32,11 +32,12 @@ export async function probeNft(
   const probe = await probeHost();
   const nft = await nftVersion(world.exec, signal, nftPath);
   const problems = problemsOf(probe, nft);
-  const crash = problems.length > 0 ? undefined : await tryNftWrite(world.exec, nftPath, signal);
+  const { crash, lacks = {} } = problems.length > 0 ? {} : await tryNftWrite(world.exec, nftPath, signal);
   return {
     versions: { kernel: probe.kernel.text, ...(nft === undefined ? {} : { nft: nft.text }) },
     problems,
     warnings: crash === undefined ? [] : [crash],
+    capabilities: lacks,
   };
 }
 

@@ -2,7 +2,7 @@ import { networkInterfaces } from "node:os";
 import { canonicalIP } from "@turnout/core";
 import { ProxyError } from "@turnout/core/backend";
 import type { HostReport, IPFamily } from "@turnout/core/backend";
-import { hasNetAdmin, readHostAddresses } from "@turnout/host";
+import { hasNetAdmin, probeHost, readHostAddresses } from "@turnout/host";
 import type { HostAddress, HostAddresses, LinuxWorld } from "@turnout/host";
 import { readFile } from "node:fs/promises";
 import { OWN_DEVICE } from "./objects.ts";
@@ -46,7 +46,13 @@ export async function probeUserspace(options: UserspaceOptions, world: Userspace
   const facts = await readFacts(world);
   const problems = options.ownAddresses === true && !facts.canOwnAddresses ? [NOT_PERMITTED] : [];
   const addresses = ownsAddresses(options, facts) ? `services' own, on ${OWN_DEVICE}` : "the host's, and what is mapped";
-  return { facts, versions: { node: process.version, addresses }, problems };
+  const capabilities = (await hasIPv6()) ? {} : { IPv6: "the kernel has no IPv6 here" };
+  return { facts, versions: { node: process.version, addresses }, problems, capabilities };
+}
+
+/** Elsewhere than on Linux every system has it. */
+async function hasIPv6(): Promise<boolean> {
+  return process.platform !== "linux" || (await probeHost()).hasIPv6;
 }
 
 const NOT_PERMITTED: ProxyError = new ProxyError("permission_denied", "this process may not give the host addresses", {

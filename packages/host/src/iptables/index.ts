@@ -11,7 +11,7 @@ export { IptablesLookup, lookupIn, rememberLookup } from "./lookup.ts";
 export type { IptablesMemory } from "./lookup.ts";
 export { IptablesTool } from "./tool.ts";
 export type { LockWaits } from "./tool.ts";
-export { findIptables, iptablesName, loadLegacyModules } from "./tools.ts";
+export { findIptables, iptablesName, lackingFamilies, loadLegacyModules } from "./tools.ts";
 export type { InstalledIptables, IptablesProgram, IptablesVariant } from "./tools.ts";
 export { unseenVariants } from "./unseen.ts";
 export { listChains } from "./chain-listing.ts";

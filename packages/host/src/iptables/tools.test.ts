@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec } from "@turnout/core";
 import { describe, expect, it } from "vitest";
-import { chooseIptables, iptablesName, loadLegacyModules, parseIptablesVersion } from "./tools.ts";
+import { chooseIptables, iptablesName, lackingFamilies, loadLegacyModules, parseIptablesVersion } from "./tools.ts";
 
 const { signal } = new AbortController();
 
@@ -130,4 +130,41 @@ it("the legacy variant is asked for a table of each family, which loads its modu
   await loadLegacyModules(program, exec, signal);
   expect(calls).toEqual(["iptables-legacy-save -t filter", "ip6tables-legacy-save -t filter"]);
   await loadLegacyModules(await chooseIptables("nft", exec, signal), hostOf(undefined, {}), signal);
+});
+
+describe("lackingFamilies", () => {
+  const program = { variant: "legacy", version: "1.8.9", suffix: "-legacy" } as const;
+
+  /** What the tool of IPv6 says; undefined: it is not installed. */
+  function lacks(said: string | undefined): ReturnType<typeof lackingFamilies> {
+    const run: Exec["run"] = (file) => {
+      if (!file.startsWith("ip6")) return Promise.resolve({ code: 0, stdout: "-P POSTROUTING ACCEPT\n", stderr: "" });
+      if (said === undefined) return Promise.reject(new ProxyError("tool_missing", `${file} is not installed`));
+      return Promise.resolve({ code: 3, stdout: "", stderr: `${said}\n` });
+    };
+    return lackingFamilies(
+      program,
+      {
+        run,
+        open: () => {
+          throw new Error("nothing is kept");
+        },
+      },
+      signal,
+    );
+  }
+
+  it("names a tool that is missing, and a table that the kernel hasn't", async () => {
+    expect(await lacks(undefined)).toEqual({ IPv6: "ip6tables-legacy is not installed" });
+    const said = "ip6tables v1.8.9 (legacy): can't initialize ip6tables table `nat': Table does not exist (do you need to insmod?)";
+    expect(await lacks(said)).toEqual({ IPv6: said });
+  });
+
+  it.each([
+    ["the lock is held", "Another app is currently holding the xtables lock. Perhaps you want to use the -w option?"],
+    ["rights are missing", "ip6tables v1.8.9 (legacy): can't initialize ip6tables table `nat': Permission denied (you must be root)"],
+    ["another program's rules hide the rest", "ip6tables v1.8.9 (nf_tables): Parsing nftables rule failed"],
+  ])("lacks nothing where nobody can tell: %s", async (_name, said) => {
+    expect(await lacks(said)).toEqual({});
+  });
 });

@@ -1,7 +1,7 @@
 import { ProxyError } from "@turnout/core";
 import type { Exec, ExecResult, IPFamily } from "@turnout/core";
 import { installHint } from "../exec/tool-packages.ts";
-import { iptablesError } from "./errors.ts";
+import { hidesRules, iptablesError } from "./errors.ts";
 
 /** The two implementations of iptables: one kernel can hold rules of both, and obeys both. */
 export type IptablesVariant = "legacy" | "nft";
@@ -104,6 +104,34 @@ export async function chooseIptables(
 export async function loadLegacyModules(program: IptablesProgram, exec: Exec, signal: AbortSignal): Promise<void> {
   if (program.variant !== "legacy") return;
   await Promise.all(FAMILIES.map((family) => save(program, family, ["-t", "filter"], exec, signal)));
+}
+
+/**
+ * Say why families can't be done with these programs on this host: a program is missing, or the kernel lacks the family or its nat. Absent: it can be
+ * done, or nobody can tell just now.
+ * @throws {ProxyError} what running a program that is there may throw.
+ * @source kubernetes pkg/util/iptables Present
+ */
+export async function lackingFamilies(
+  program: IptablesProgram,
+  exec: Exec,
+  signal: AbortSignal,
+): Promise<Readonly<Partial<Record<IPFamily, string>>>> {
+  const lacks: Partial<Record<IPFamily, string>> = {};
+  await Promise.all(
+    FAMILIES.map(async (family) => {
+      const file = iptablesName(family, program, "");
+      try {
+        const { code, stderr } = await exec.run(file, ["-w", "5", "-t", "nat", "-S", "POSTROUTING"], { signal, timeoutMs: 10_000 });
+        const error = code === 0 ? undefined : iptablesError(stderr, "list nat");
+        if (error?.code === "host_unsupported" && !hidesRules(error)) lacks[family] = error.object ?? error.what;
+      } catch (error) {
+        if (!ProxyError.is(error, "tool_missing")) throw error;
+        lacks[family] = `${file} is not installed`;
+      }
+    }),
+  );
+  return lacks;
 }
 
 /** What of Kubernetes is in one variant. */

@@ -62,6 +62,9 @@ export class Metrics implements SyncObserver {
   /** Note in how many dataplanes another service proxy has rules in force beside a family's. */
   readonly otherProxies: (family: IPFamily, count: number) => void;
 
+  /** Note whether a family is left out on this host. */
+  readonly leftOut: (family: IPFamily, isLeftOut: boolean) => void = registerLeftOut(this.#set);
+
   /** Hears of the node ports that this process answers on loopback. */
   readonly loopback: LoopbackMetrics = registerLoopback(this.#set);
 
@@ -169,6 +172,12 @@ function registerOthers(set: MetricSet): OtherProxyMetrics {
   const others = set.gauge("turnout_other_proxies", "Dataplanes in which another service proxy has rules in force", FAMILY);
   const note = (family: IPFamily, count: number): void => others.set({ ip_family: family }, count);
   return { note, started: (family) => note(family, 0) };
+}
+
+/** Register which families are left out on this host. */
+function registerLeftOut(set: MetricSet): (family: IPFamily, isLeftOut: boolean) => void {
+  const leftOut = set.gauge("turnout_family_left_out", "1: this host can't do the family, and its Services have no rules here", FAMILY);
+  return (family, isLeftOut) => leftOut.set({ ip_family: family }, isLeftOut ? 1 : 0);
 }
 
 /** Register how many conntrack flows were forgotten, and how long that took. */

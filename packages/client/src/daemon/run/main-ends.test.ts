@@ -17,7 +17,28 @@ describe("families and hosts", () => {
     proxy.kernel.missing.add("IPv6");
     await proxy.started();
     expect(proxy.kernel.objects.IPv4.has(SERVICE)).toBe(true);
-    expect(proxy.world.log.lines).toContain("warn this family is left out family=IPv6 error=[host_unsupported] no IPv6 here");
+    expect(proxy.world.log.lines.filter((line) => line.includes("family=IPv6"))).toEqual([
+      "warn this family is left out: its Services have no rules on this node family=IPv6 error=[host_unsupported] no IPv6 here",
+    ]);
+    const lines = (await proxy.metrics.text()).split("\n").filter((line) => line.startsWith("turnout_family_left_out"));
+    expect(lines).toEqual(['turnout_family_left_out{ip_family="IPv4"} 0', 'turnout_family_left_out{ip_family="IPv6"} 1']);
+  });
+
+  test.each([
+    ["of the host's addresses", undefined, ["192.0.2.1", "127.0.0.1"], "IPv4"],
+    ["of a host without IPv4", undefined, ["127.0.0.1", "169.254.1.1"], "IPv6"],
+    ["that --bind-address says", "2001:db8::1", ["192.0.2.1"], "IPv6"],
+  ] as const)("the primary family, %s, can't be left out", async (_name, bindAddress, addresses, primary) => {
+    const hostAddresses = (family: string): readonly string[] => (family === "IPv4" ? addresses : ["2001:db8::1"]);
+    const config = toyConfig({ bindAddress });
+    proxy.kernel.missing.add(primary);
+    await expect(proxy.start({ config, hostAddresses })).rejects.toThrow(
+      `[host_unsupported] this host can't do the primary family of the node: no ${primary} here: repair that, or say by --bind-address`,
+    );
+    proxy.kernel.missing.clear();
+    proxy.kernel.missing.add(primary === "IPv4" ? "IPv6" : "IPv4");
+    await proxy.started({ config, hostAddresses });
+    expect(proxy.world.log.lines.filter((line) => line.startsWith("warn this family is left out"))).toHaveLength(1);
   });
 
   test("both missing is an error", async () => {

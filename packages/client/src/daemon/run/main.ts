@@ -1,5 +1,6 @@
 import {
   FAMILIES,
+  familyOf,
   openDataplane,
   parseModule,
   probeModule,
@@ -164,7 +165,11 @@ function checkHost<H>(name: string, { problems, warnings, versions }: ProbedHost
   if (!isDryRun) throw first;
 }
 
-/** Make the backend of each family that it can do on this host. @throws {ProxyError} the first reason when there is none. */
+/**
+ * Make the backend of each family that it can do on this host.
+ * @throws {ProxyError} why the node's primary family can't be done, but not in a dry run; the first reason when there is none.
+ * @source kube-proxy cmd/kube-proxy/app/server_linux.go: single-stack mode, and an error for the primary family
+ */
 function openFamilies<H, K extends KernelObject, S>(
   module: BackendModule<unknown, H, K, S>,
   dataplane: Dataplane<H, K, S>,
@@ -188,6 +193,7 @@ function openFamilies<H, K extends KernelObject, S>(
     signal,
   };
   let firstError: ProxyError | undefined;
+  const primary = primaryFamily(config, hostAddresses);
   for (const family of FAMILIES) {
     try {
       const capability = capabilities[family];
@@ -195,14 +201,29 @@ function openFamilies<H, K extends KernelObject, S>(
         throw new ProxyError("host_unsupported", `no ${family}: ${capability}`, { object: `backend ${module.name}` });
       const backend = dataplane.family(family);
       families.push(new FamilyRun({ ...common, backend, family, feed: options.feed(family) }));
+      options.metrics.leftOut(family, false);
     } catch (error) {
       if (!ProxyError.is(error)) throw error;
+      if (family === primary && options.dryRun === undefined)
+        throw new ProxyError(error.code, `this host can't do the primary family of the node: ${error.what}`, {
+          ...(error.object === undefined ? {} : { object: error.object }),
+          hint: error.hint ?? "repair that, or say by --bind-address that the other family is primary",
+          cause: error,
+        });
       firstError ??= error;
-      if (!signal.aborted) world.log.warn("this family is left out", { family, error });
+      options.metrics.leftOut(family, true);
+      if (!signal.aborted) world.log.warn("this family is left out: its Services have no rules on this node", { family, error });
     }
   }
   if (families.length === 0 && firstError !== undefined) throw firstError;
   return families;
+}
+
+/** The family that a node can't go without: that of `bindAddress`; else IPv6 where the host has addresses of it only, loopback and link-local ones aside; else IPv4. */
+function primaryFamily({ bindAddress }: RunConfig, addressesOf: (family: IPFamily) => readonly string[]): IPFamily {
+  if (bindAddress !== undefined) return familyOf(bindAddress);
+  const has = (family: IPFamily): boolean => addressesOf(family).some((address) => !/^(127\.|169\.254\.|::1$|fe80:)/.test(address));
+  return has("IPv6") && !has("IPv4") ? "IPv6" : "IPv4";
 }
 
 /** The tasks of a running proxy; one that rejects ends the process. */
