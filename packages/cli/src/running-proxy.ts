@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
-import { parseBindAddress, type BindAddress } from "@turnout/client/daemon";
+import { parseBindAddress, whySocketPath, type BindAddress } from "@turnout/client/daemon";
 import { hostPort, ProxyError } from "@turnout/core";
 import type { Command } from "commander";
 import { withPresentNames } from "./output-json.ts";
@@ -54,13 +54,30 @@ export function addAddress(command: Command): Command {
  * @throws {ProxyError} `not_found` where nobody answers, or not Turnout; `timed_out` where somebody is there and says nothing; `invalid_object` for an
  * address that is none, or a question that it refuses; `permission_denied` from another host; `canceled` by the signal.
  */
-export async function askProxy(
+export async function askProxy({ address }: RunningProxyOptions, path: string, signal: AbortSignal, how: AskHow = {}): Promise<unknown> {
+  return await askAt(address === undefined ? DEFAULTS : [placeOf(address)], path, signal, how);
+}
+
+/**
+ * Ask the proxy that runs on this host as {@link askProxy} does, over the socket that only its user may use: for what takes much of its time.
+ * @throws {ProxyError} as that.
+ */
+export async function askProxySocket(
   { address }: RunningProxyOptions,
   path: string,
   signal: AbortSignal,
-  { waitMs = ANSWER_MS, hint = GONE_HINT }: AskHow = {},
+  how: AskHow = {},
 ): Promise<unknown> {
-  const places = address === undefined ? DEFAULTS : [placeOf(address)];
+  const [{ port } = { port: 0 }] = address === undefined ? DEFAULTS : [placeOf(address)];
+  return await askAt([{ socketPath: await whySocketPath(port) }], path, signal, how);
+}
+
+async function askAt(
+  places: readonly Place[],
+  path: string,
+  signal: AbortSignal,
+  { waitMs = ANSWER_MS, hint = GONE_HINT }: AskHow,
+): Promise<unknown> {
   const failures: Error[] = [];
   for (const place of places) {
     try {
@@ -80,7 +97,10 @@ export async function askProxy(
   });
 }
 
-const placeText = ({ ip, port }: BindAddress): string => hostPort(ip, port);
+/** Where a proxy is asked. */
+type Place = BindAddress | { readonly socketPath: string };
+
+const placeText = (place: Place): string => ("ip" in place ? hostPort(place.ip, place.port) : place.socketPath);
 
 function placeOf(said: string): BindAddress {
   const place = parseBindAddress(said, DEFAULTS[0]?.port ?? 0);
@@ -92,7 +112,7 @@ function placeOf(said: string): BindAddress {
 }
 
 /** @throws {LateError}, and what the socket failed with: nobody is there. */
-async function ask(place: BindAddress, path: string, signal: AbortSignal, waitMs: number): Promise<unknown> {
+async function ask(place: Place, path: string, signal: AbortSignal, waitMs: number): Promise<unknown> {
   const { status, body } = await fetchOfLiving(place, path, signal, waitMs);
   const object = placeText(place);
   if (status === 200) return parsed(body, object);
@@ -131,7 +151,7 @@ export class LateError extends Error {
 
 /** Say why nothing came in time. Pure; `stopped` are Turnouts here that somebody stopped. */
 export function lateError(
-  place: BindAddress,
+  place: Place,
   { waitMs, isConnected }: Pick<LateError, "waitMs" | "isConnected">,
   stopped: readonly number[],
 ): ProxyError {
@@ -163,7 +183,7 @@ async function stoppedProxies(): Promise<readonly number[]> {
 
 /** As {@link fetchText}, of a proxy that shows that it runs while it takes its time. */
 async function fetchOfLiving(
-  place: BindAddress,
+  place: Place,
   path: string,
   signal: AbortSignal,
   waitMs: number,
@@ -182,7 +202,7 @@ async function fetchOfLiving(
 
 /** @throws {LateError} */
 async function fetchText(
-  { ip, port }: BindAddress,
+  place: Place,
   path: string,
   signal: AbortSignal,
   waitMs: number,
@@ -191,7 +211,16 @@ async function fetchText(
   const limit = AbortSignal.any([signal, late]);
   let isConnected = false;
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    get({ host: ip, port, path, signal: limit, agent: false, headers: { accept: "application/json" } }, resolve)
+    get(
+      {
+        ...("ip" in place ? { host: place.ip, port: place.port } : place),
+        path,
+        signal: limit,
+        agent: false,
+        headers: { accept: "application/json" },
+      },
+      resolve,
+    )
       .on("socket", (socket) => socket.once("connect", () => void (isConnected = true)))
       .on("error", (error) => reject(late.aborted && !signal.aborted ? new LateError(waitMs, isConnected) : error));
   });

@@ -28,13 +28,13 @@ describe("a proxy that somebody stopped", { ...needs("root", "netns", "nft>=1.0.
     const { out } = await scriptInNamespace({ "cart.yaml": CART }, script);
     for (const [, name = "", text = ""] of out.matchAll(/^== (\w+ \d+)\n([^]*?)(?=^== |$(?![^]))/gm)) {
       const [what = "", pid = ""] = name.split(" ");
-      reported[what] = text.replaceAll(pid, "PID");
+      reported[what] = text.replaceAll(pid, "PID").replace(/why-\d+-/, "why-NAMESPACE-");
     }
   });
 
   it("is named with what has it go on, and with the whole command that asks without it", () => {
     expect(reported["why"]).toBe(
-      "turnout: [timed_out] the proxy accepts connections and does not answer: its process is stopped (pid PID, state T): 127.0.0.1:10249: kill -CONT PID has it go on; until then no change of a Service or endpoint comes into force. turnout doctor says more. To ask without it: turnout why 10.1.1.9 10.96.0.10:80 --source file:cart.yaml --backend nft --node-name node1 --service-metrics 5\n",
+      "turnout: [timed_out] the proxy accepts connections and does not answer: its process is stopped (pid PID, state T): /run/turnout/why-NAMESPACE-10249.sock: kill -CONT PID has it go on; until then no change of a Service or endpoint comes into force. turnout doctor says more. To ask without it: turnout why 10.1.1.9 10.96.0.10:80 --source file:cart.yaml --backend nft --node-name node1 --service-metrics 5\n",
     );
     expect(reported["status"]).toMatch(/its process is stopped \(pid PID, state T\)/);
   });

@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import type { Environment } from "../environment.ts";
 import { NodeStateSource } from "@turnout/server/node-state";
 import { chooseBackend, rulePlaces } from "../registry.ts";
-import { askProxy, type RunningProxyOptions } from "../running-proxy.ts";
+import { askProxy, askProxySocket, type RunningProxyOptions } from "../running-proxy.ts";
 import { standaloneCommand, type AskedWords } from "../why/standalone-command.ts";
 import { demandSource, withProxyFlags } from "../why/proxy-flags.ts";
 import { notRunning } from "../why/not-running.ts";
@@ -34,7 +34,7 @@ export async function answerWhy(
   const named = serviceNamed(to);
   // The proxy that runs knows the addresses, and refuses with them.
   if (named !== undefined && !isStandalone)
-    await askProxy(options, `/turnout/why?service=${named.namespace}/${named.name}`, env.signal, { waitMs: PROXY_WAIT_MS }).catch(
+    await askProxySocket(options, `/turnout/why?service=${named.namespace}/${named.name}`, env.signal, { waitMs: PROXY_WAIT_MS }).catch(
       (error: unknown) => {
         if (ProxyError.is(error, "invalid_object")) throw error;
       },
@@ -75,7 +75,7 @@ async function answerOfProxy(options: WhyOptions, question: ParsedQuestion, env:
       ...(packet.isDeviceAssumed === true ? { assumed: "yes" } : {}),
       survey: "no",
     });
-    const answer = (await askProxy(options, `/turnout/why?${query.toString()}`, signal, { hint: GONE })) as ProxyAnswer;
+    const answer = (await askProxySocket(options, `/turnout/why?${query.toString()}`, signal, { hint: GONE })) as ProxyAnswer;
     // No packet has both, so none has a way.
     if (answer.causes[0]?.id === "families_differ") return answer;
     const { masqueradeBit, podCIDRs } = answer;
@@ -109,7 +109,7 @@ async function withWayOut(error: unknown, asked: AskedWords, command: Command): 
 }
 
 const GONE =
-  "it may not run: then no change of a Service or endpoint comes into force. Or it is in another network namespace, or serves metrics elsewhere (--address)";
+  "it may not run: then no change of a Service or endpoint comes into force. Or it is another user's, in another network namespace or container, or serves metrics elsewhere (--address)";
 
 async function answerHere(command: Command, options: WhyOptions, question: ParsedQuestion, env: Environment): Promise<Answer> {
   const loaded = await configFor(command, options, env);

@@ -17,7 +17,7 @@ Examples:
   turnout why 10.1.1.5 10.96.0.20:80 --source file:services.yaml --backend ${EXAMPLE_BACKEND} --node-name n1 --cluster-cidr 10.1.0.0/16
 
 Ask on the node that the packet comes to first: a pod's own node, or the node that a client addresses.
-It asks the proxy that runs on this host, over its metrics port; with --source or --backend it reads everything itself,
+It asks the proxy that runs on this host, over a socket in /run/turnout; with --source or --backend it reads everything itself,
 with the flags of the proxy that runs here, or those given if none does. It changes nothing.
 Exit codes: 0 nothing wrong was found, 1 something was, or not everything could be looked at, 2 bad usage.`;
 

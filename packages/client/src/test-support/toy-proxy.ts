@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { BackendModule, IPFamily } from "@turnout/core";
 import { loadConfig } from "../daemon/config/loaded-config.ts";
 import { runConfig, type RunConfig } from "../daemon/config/run-config.ts";
@@ -21,6 +24,8 @@ export class ToyProxy {
   readonly world: ReturnType<typeof toyWorld> = toyWorld();
   readonly stop: AbortController = new AbortController();
   readonly metrics: Metrics = new Metrics({ clock: this.world.clock, version: "0.1.0" });
+  /** Where the socket of `turnout why` is. */
+  readonly runDirectory: string = mkdtempSync(join(tmpdir(), "turnout-toy-"));
   #running: Promise<unknown> = Promise.resolve();
 
   /** Run; the outcome may be looked at any time later. */
@@ -33,6 +38,7 @@ export class ToyProxy {
       signal: this.stop.signal,
       eligibility: () => ({ isEligible: true, reason: "" }),
       metrics: this.metrics,
+      runDirectory: this.runDirectory,
       ...options,
     });
     this.#running = Promise.allSettled([running]);
@@ -58,5 +64,6 @@ export class ToyProxy {
     await flushPromises();
     await this.#running;
     this.metrics.close();
+    rmSync(this.runDirectory, { recursive: true, force: true });
   }
 }

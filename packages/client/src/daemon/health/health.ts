@@ -34,6 +34,9 @@ export interface Reply<B extends string | Uint8Array = string> {
   readonly body: B;
 }
 
+/** An answer of either kind. */
+export type AnyReply = Reply | Reply<Uint8Array>;
+
 /** What an answer may depend on besides the path. */
 export interface HttpRequest {
   /** In capitals. */

@@ -1,22 +1,28 @@
 import { once } from "node:events";
-import { connect, type AddressInfo, type Socket } from "node:net";
-import { promisify } from "node:util";
-import type { Server } from "node:http";
-import type { ProxyError } from "@turnout/core";
+import { connect, type Socket } from "node:net";
+import { text as textOf } from "node:stream/consumers";
+import type { Clock, ProxyError } from "@turnout/core";
+import { systemClock } from "@turnout/core/process";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { eventually, ToyClock, ToyLog } from "../../test-support/toys.ts";
-import { CONNECTIONS_MAX } from "./connection-bound.ts";
-import { closeServer, listen, routes, serveHttp, type Handler } from "./http.ts";
+import { CONNECTIONS_MAX, HttpConnections } from "./http-connections.ts";
+import { listen, routes, serveHttp, type Handler, type HttpServer } from "./http.ts";
 
-const open: Server[] = [];
+const open: HttpServer[] = [];
 afterEach(async () => {
-  await Promise.all(open.splice(0).map(closeServer));
+  await Promise.all(open.splice(0).map((server) => server.close()));
 });
 
-async function start(handler: Handler, log: ToyLog = new ToyLog(), clock: ToyClock = new ToyClock()): Promise<string> {
+async function start(handler: Handler, log: ToyLog = new ToyLog(), clock: Clock = new ToyClock()): Promise<string> {
   const server = await listen({ ip: "127.0.0.1", port: 0 }, handler, { clock, log });
   open.push(server);
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${server.port}`;
+}
+
+/** What a server answers to these bytes. */
+async function answerTo(url: string, bytes: string): Promise<string> {
+  const socket = connect(Number(new URL(url).port), "127.0.0.1", () => socket.write(bytes));
+  return await textOf(socket);
 }
 
 const OK = { status: 200, headers: { "X-Test": "1" }, body: "fine" };
@@ -54,20 +60,88 @@ describe("listen", () => {
   });
 
   test("a client that never finishes its request loses its connection", async () => {
-    const url = await start(() => OK);
+    const clock = new ToyClock();
+    const url = await start(() => OK, new ToyLog(), clock);
     const slow = connect(Number(new URL(url).port), "127.0.0.1", () => slow.write("GET / HTTP/1.1\r\nX-Slow: "));
+    await eventually("the connection is there", () => open[0]?.connections === 1);
+    void clock.advance(5_000);
     await once(slow.resume(), "close");
     expect(slow.destroyed).toBe(true);
   });
 
+  test("a connection is answered one request, whatever follows it unasked", async () => {
+    let asked = 0;
+    const url = await start(() => {
+      asked += 1;
+      return OK;
+    });
+    const answer = await answerTo(url, "GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(2_000));
+    expect([asked, answer.match(/HTTP\/1\.1 200 OK/g)?.length, answer.includes("Connection: close")]).toEqual([1, 1, true]);
+  });
+
+  test.each([
+    ["no HTTP", "SSH-2.0-OpenSSH_9.2\r\n\r\n"],
+    ["HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
+    ["no host", "GET / HTTP/1.1\r\n\r\n"],
+    ["two hosts", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"],
+    ["a line that is no header", "GET / HTTP/1.1\r\nHost: a\r\nnonsense\r\n\r\n"],
+  ])("a request with %s is refused", async (_name, bytes) => {
+    const url = await start(() => OK);
+    expect(await answerTo(url, bytes)).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+  });
+
+  test("a client of HTTP/1.0 that ends its side at once is answered", async () => {
+    const url = await start(() => OK);
+    const socket = connect(Number(new URL(url).port), "127.0.0.1", () => socket.end("GET /livez HTTP/1.0\r\n\r\n"));
+    expect(await textOf(socket)).toMatch(/^HTTP\/1\.1 200 OK\r\n.*fine$/s);
+  });
+
+  test("a client that asks a lot waits, and others, of other servers too, are answered within the share of the time", async () => {
+    const [clock, log] = [new ToyClock(), new ToyLog()];
+    const connections = new HttpConnections({ clock, log });
+    const answered: string[] = [];
+    const urls: string[] = [];
+    for (const ip of ["127.0.0.1", "127.0.0.2"]) {
+      const handler: Handler = (_path, { remoteAddress }) => {
+        answered.push(remoteAddress);
+        // A large answer: half of what may be saved up.
+        clock.nowMs = (
+          (before) => () =>
+            before + 50
+        )(clock.nowMs());
+        return OK;
+      };
+      const server = await listen({ ip, port: 0 }, handler, { clock, log, connections });
+      open.push(server);
+      urls.push(`${ip}:${server.port}`);
+    }
+    const ask = (at: string | undefined, from: string): void => {
+      const [host, port] = (at ?? "").split(":");
+      const socket = connect({ host, port: Number(port), localAddress: from }, () => socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+      socket.resume();
+    };
+    for (let again = 0; again < 20; again++) ask(urls[0], "127.0.0.3");
+    await eventually("what was saved up is spent", () => answered.length === 3 && open[0]?.connections === 17);
+    ask(urls[1], "127.0.0.4");
+    await eventually("the other client is there", () => open[1]?.connections === 1);
+    while (answered.length < 5) {
+      clock.nowMs = (
+        (before) => () =>
+          before + 10
+      )(clock.nowMs());
+      await clock.advance(10);
+    }
+    expect(answered.slice(3)).toContain("127.0.0.4");
+  });
+
   /** Connect again and again, each time sending the beginning of something; returns how to stop. */
-  function comeBack(url: string, text: string, clients: number): () => void {
+  function comeBack(url: string, text: string, clients: number, localAddress: string): () => void {
     const port = Number(new URL(url).port);
     const sockets = new Set<Socket>();
     let isOver = false;
     const come = (): void => {
       if (isOver) return;
-      const socket = connect(port, "127.0.0.1", () => socket.write(text));
+      const socket = connect({ port, host: "127.0.0.1", localAddress }, () => socket.write(text));
       sockets.add(socket);
       // A connection that is closed from the other side may be reset.
       socket.resume().on("error", () => undefined);
@@ -84,23 +158,25 @@ describe("listen", () => {
   }
 
   test.each([
-    ["send half a request", "GET / HTTP/1.1\r\nX-Slow: "],
-    ["send nothing", ""],
-    ["ask once and stay", "GET / HTTP/1.1\r\nHost: a\r\n\r\n"],
-  ])("clients that %s and come back keep nobody out, and take no more than the bound", async (_name, text) => {
-    const [clock, log] = [new ToyClock(), new ToyLog()];
+    ["send half a request", "GET / HTTP/1.1\r\nX-Slow: ", "127.0.0.1"],
+    ["send nothing", "", "127.0.0.1"],
+    ["ask as fast as they can, at another address,", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "127.0.0.2"],
+  ])("clients that %s and come back keep nobody out, and take no more than the bound", async (_name, text, from) => {
+    const log = new ToyLog();
+    let laterMs = 0;
+    const real = systemClock();
+    const clock = { ...real, nowMs: () => real.nowMs() + laterMs };
     const url = await start(() => OK, log, clock);
-    const count = promisify((done: (error: Error | null, count: number) => void) => void open[0]?.getConnections(done));
-    const stop = comeBack(url, text, CONNECTIONS_MAX + 100);
+    const stop = comeBack(url, text, CONNECTIONS_MAX + 100, from);
     try {
       await eventually("more connections than the bound", () => log.lines.length > 0);
       for (let probe = 0; probe < 25; probe++) {
         expect(await (await fetch(url, { headers: { Connection: "close" } })).text()).toBe("fine");
-        expect(await count()).toBeLessThanOrEqual(CONNECTIONS_MAX + 1);
+        expect(open[0]?.connections).toBeLessThanOrEqual(CONNECTIONS_MAX + 1);
       }
       expect(log.lines).toHaveLength(1);
       expect(log.lines[0]).toMatch(/^warn too many connections: .* address=127\.0\.0\.1:0 most=512 closed=1 /);
-      await clock.advance(60_000);
+      laterMs = 60_000;
       await eventually("the next line", () => log.lines.length > 1);
     } finally {
       stop();
@@ -138,7 +214,7 @@ test("routes: own paths only, not what every object has", async () => {
 describe("serveHttp", () => {
   async function takenPort(): Promise<{ port: number; free: () => Promise<void> }> {
     const server = await listen({ ip: "127.0.0.1", port: 0 }, () => OK, { clock: new ToyClock(), log: new ToyLog() });
-    return { port: (server.address() as AddressInfo).port, free: () => closeServer(server) };
+    return { port: server.port, free: () => server.close() };
   }
 
   test("an address in use is reported once and tried again every 5 s", async () => {

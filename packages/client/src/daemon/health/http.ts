@@ -1,29 +1,24 @@
 import { once } from "node:events";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { ProxyError, type Clock, type Log, type World } from "@turnout/core";
+import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { ProxyError, type Clock, type Log } from "@turnout/core";
 import { bindAddressText, type BindAddress } from "../config/bind-address.ts";
-import { boundConnections } from "./connection-bound.ts";
-import type { HttpRequest, Reply } from "./health.ts";
-
-// Not by an import: that reads all of the module's exports, and `WebSocket` is a getter that loads undici, 40 ms of CPU time and 10 MB.
-const { createServer } = process.getBuiltinModule("node:http");
-
-/** An answer of either kind. */
-export type AnyReply = Reply | Reply<Uint8Array>;
+import type { AnyReply, HttpRequest, Reply } from "./health.ts";
+import { HttpConnections } from "./http-connections.ts";
 
 /** Answers one request; `path` is without its query. */
 export type Handler = (path: string, request: HttpRequest) => AnyReply | Promise<AnyReply>;
 
-/** Limits of a small server: probes and scrapes are short, anything slow or many is not ours. */
-const LIMITS = {
-  headersTimeout: 5_000,
-  requestTimeout: 10_000,
-  keepAliveTimeout: 15_000,
-  connectionsCheckingInterval: 5_000,
-  maxHeaderSize: 8_192,
-} as const;
 const REBIND_MS = 5_000;
 const NOT_FOUND: Reply = { status: 404, headers: { "Content-Type": "text/plain; charset=utf-8" }, body: "404 page not found\n" };
+
+/** A server that listens. */
+export interface HttpServer {
+  readonly port: number;
+  /** Open ones. */
+  readonly connections: number;
+  /** Stop listening and end open connections; resolves when the port is free. */
+  close(): Promise<void>;
+}
 
 /** What keeps one server on its address. */
 export interface HttpOptions {
@@ -39,70 +34,82 @@ export interface HttpOptions {
   readonly log: Log;
 }
 
-function respond(request: IncomingMessage, response: ServerResponse, reply: AnyReply): void {
-  response.writeHead(reply.status, { ...reply.headers, "Content-Length": Buffer.byteLength(reply.body) });
-  response.end(request.method === "HEAD" ? undefined : reply.body);
-}
-
-async function answer(handler: Handler, request: IncomingMessage, response: ServerResponse, log: Log): Promise<void> {
-  // Nobody sends us bodies; one that comes is thrown away rather than kept.
-  request.resume();
-  const [path = "/", query = ""] = (request.url ?? "/").split("?", 2);
-  const { method = "GET", headers, socket } = request;
-  const { accept = "", host = "" } = headers;
-  const asked = { method, accept, host, remoteAddress: socket.remoteAddress ?? "", query: new URLSearchParams(query) };
-  try {
-    respond(request, response, await handler(path, asked));
-  } catch (error) {
-    log.error("a request could not be answered", { path, error });
-    if (!response.headersSent) respond(request, response, { status: 500, headers: {}, body: "internal error\n" });
-    else response.destroy();
-  }
-}
-
 /** Serve a fixed set of paths; every other path is 404. */
 export function routes(table: Readonly<Record<string, (request: HttpRequest) => AnyReply | Promise<AnyReply>>>): Handler {
   return (path, request) => (Object.hasOwn(table, path) ? (table[path]?.(request) ?? NOT_FOUND) : NOT_FOUND);
 }
 
-/**
- * Listen on one address, with limits on time, header size and connections.
- *
- * Edges: a newcomer is always taken; with too many connections the one goes that has asked for nothing for longest.
- * @throws {ProxyError} `already_exists` when the address is in use, `permission_denied`, `not_found` when it isn't this host's.
- */
-export async function listen(address: BindAddress, handler: Handler, { clock, log }: Pick<World, "clock" | "log">): Promise<Server> {
-  const server = createServer({ ...LIMITS }, (request, response) => void answer(handler, request, response, log));
-  boundConnections(server, bindAddressText(address), clock, log);
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (error) => reject(bindError(error, address)));
-    // ipv6Only: the other family has a server of its own on the same port.
-    server.listen({ host: address.ip, port: address.port, ipv6Only: address.ip.includes(":") }, resolve);
-  });
-  server.on("error", (error) => log.warn("a server had an error", { address: bindAddressText(address), error }));
-  return server;
+/** What a server is made with. */
+export interface ListenOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Shared by servers that have one budget; default: one of its own. */
+  readonly connections?: HttpConnections | undefined;
 }
 
-function bindError(error: NodeJS.ErrnoException, address: BindAddress): ProxyError {
-  const about = (hint: string): { object: string; hint: string; cause: Error } => ({
-    object: bindAddressText(address),
-    hint,
-    cause: error,
+/**
+ * Listen on one address, or on a unix socket that this user alone may write to.
+ *
+ * Edges: each connection is answered one request, within a share of this process's time ({@link HttpConnections}).
+ * @throws {ProxyError} `already_exists` when the address is in use, `permission_denied`, `not_found` when it isn't this host's.
+ */
+export async function listen(at: BindAddress | { readonly path: string }, handler: Handler, options: ListenOptions): Promise<HttpServer> {
+  const { log, connections = new HttpConnections(options) } = options;
+  const text = "path" in at ? at.path : bindAddressText(at);
+  const sockets = new Set<Socket>();
+  // A client may end its side before it is answered.
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+    connections.add(socket, text, ({ path, ...head }, remoteAddress) => answer(handler, path, { ...head, remoteAddress }, log));
   });
+  await open(server, at, text);
+  server.on("error", (error) => log.warn("a server had an error", { address: text, error }));
+  const { port = 0 } = server.address() as Partial<AddressInfo>;
+  return {
+    port,
+    get connections() {
+      return sockets.size;
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+}
+
+/** A unix socket has its mode from the moment on at which it is there. */
+const OWNER_ONLY = 0o177;
+
+async function open(server: Server, at: BindAddress | { readonly path: string }, text: string): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error) => reject(bindError(error, text)));
+    // ipv6Only: the other family has a server of its own on the same port.
+    if (!("path" in at)) return void server.listen({ host: at.ip, port: at.port, ipv6Only: at.ip.includes(":") }, resolve);
+    const before = process.umask(OWNER_ONLY);
+    server.listen(at.path, resolve);
+    process.umask(before);
+  });
+}
+
+async function answer(handler: Handler, path: string, request: HttpRequest, log: Log): Promise<AnyReply> {
+  try {
+    return await handler(path, request);
+  } catch (error) {
+    log.error("a request could not be answered", { path, error });
+    return { status: 500, headers: {}, body: "internal error\n" };
+  }
+}
+
+function bindError(error: NodeJS.ErrnoException, object: string): ProxyError {
+  const about = (hint: string): { object: string; hint: string; cause: Error } => ({ object, hint, cause: error });
   if (error.code === "EADDRINUSE")
     return new ProxyError("already_exists", "the address is in use", about("see who has it with ss -tlnp, or choose another"));
   if (error.code === "EACCES")
     return new ProxyError("permission_denied", "no right to listen", about("run as root, or choose a port above 1023"));
   if (error.code === "EADDRNOTAVAIL") return new ProxyError("not_found", "the address is not this host's", about("see ip address"));
-  return ProxyError.from(error, "tool_failed", "can't listen", { object: bindAddressText(address) });
-}
-
-/** Stop listening and end open connections; resolves when the port is free. */
-export async function closeServer(server: Server): Promise<void> {
-  await new Promise<void>((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
+  return ProxyError.from(error, "tool_failed", "can't listen", { object });
 }
 
 /**
@@ -116,7 +123,7 @@ export async function serveHttp(options: HttpOptions, signal: AbortSignal): Prom
   const { name, address, handler, hardFail, onListenError, clock, log } = options;
   let isReported = false;
   while (!signal.aborted) {
-    let server: Server;
+    let server: HttpServer;
     try {
       server = await listen(address, handler, { clock, log });
     } catch (error) {
@@ -130,6 +137,6 @@ export async function serveHttp(options: HttpOptions, signal: AbortSignal): Prom
     }
     log.info(`serving ${name}`, { address: bindAddressText(address) });
     if (!signal.aborted) await once(signal, "abort");
-    await closeServer(server);
+    await server.close();
   }
 }

@@ -1,7 +1,6 @@
 import { Session } from "node:inspector/promises";
 import { type Clock, ProxyError, wallMs } from "@turnout/core";
-import type { HttpRequest, Reply } from "./health.ts";
-import type { AnyReply } from "./http.ts";
+import type { AnyReply, HttpRequest, Reply } from "./health.ts";
 
 const DEFAULT_SECONDS = 30;
 const SECONDS_MAX = 300;

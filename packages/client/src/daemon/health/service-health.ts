@@ -1,7 +1,7 @@
-import type { Server } from "node:http";
 import { ProxyError, type Clock, type IPFamily, type Log, type ServiceHealth } from "@turnout/core";
 import { serviceHealthReply } from "./health.ts";
-import { closeServer, listen } from "./http.ts";
+import { HttpConnections } from "./http-connections.ts";
+import { listen, type HttpServer } from "./http.ts";
 
 /** Where health check node ports answer. */
 export interface HealthAddresses {
@@ -27,7 +27,7 @@ export interface ServiceHealthOptions {
 interface OpenPort {
   readonly port: number;
   /** By address. */
-  readonly servers: Map<string, Server>;
+  readonly servers: Map<string, HttpServer>;
   readyLocal: number;
 }
 
@@ -49,12 +49,15 @@ export class ServiceHealthServers {
   readonly #open = new Map<string, OpenPort>();
   readonly #reported = new Map<string, string>();
   readonly #closing = new AbortController();
+  /** Of all ports: tenants choose how many there are. */
+  readonly #connections: HttpConnections;
   #wanted: ReadonlyMap<string, ServiceHealth> = new Map();
   #isRetrying = false;
   #work: Promise<void> = Promise.resolve();
 
   constructor(options: ServiceHealthOptions) {
     this.#options = options;
+    this.#connections = new HttpConnections(options);
   }
 
   /** Open, close and update ports until they are as wished. */
@@ -75,7 +78,7 @@ export class ServiceHealthServers {
     for (const [key, open] of this.#open) {
       if (wanted.get(key)?.port === open.port) continue;
       this.#open.delete(key);
-      await Promise.all([...open.servers.values()].map(closeServer));
+      await Promise.all([...open.servers.values()].map((server) => server.close()));
     }
     for (const key of this.#reported.keys()) if (!wanted.has(key)) this.#reported.delete(key);
     if (wanted.size === 0) return;
@@ -101,14 +104,14 @@ export class ServiceHealthServers {
   async #follow(key: string, desired: ServiceHealth, { nodePorts, isOnHost }: HealthAddresses): Promise<boolean> {
     const { port, readyLocal } = desired;
     const balanced = isOnHost === undefined ? [] : desired.loadBalancerIPs;
-    const open = this.#open.get(key) ?? { port, readyLocal, servers: new Map<string, Server>() };
+    const open = this.#open.get(key) ?? { port, readyLocal, servers: new Map<string, HttpServer>() };
     open.readyLocal = readyLocal;
     this.#open.set(key, open);
     const wanted = new Set([...nodePorts, ...balanced.filter((ip) => isOnHost?.(ip))]);
     for (const [ip, server] of open.servers) {
       if (wanted.has(ip)) continue;
       open.servers.delete(ip);
-      await closeServer(server);
+      await server.close();
     }
     const [namespace = "", name = ""] = key.split("/");
     const handler = (): ReturnType<typeof serviceHealthReply> =>
@@ -117,7 +120,7 @@ export class ServiceHealthServers {
     for (const ip of wanted) {
       if (open.servers.has(ip)) continue;
       try {
-        open.servers.set(ip, await listen({ ip, port }, handler, this.#options));
+        open.servers.set(ip, await listen({ ip, port }, handler, { ...this.#options, connections: this.#connections }));
       } catch (error) {
         failures.push(ProxyError.from(error, "tool_failed", "can't listen"));
       }

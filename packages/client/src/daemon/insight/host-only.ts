@@ -51,6 +51,6 @@ export function textReply(body: string): Reply {
 }
 
 /** Refuse a request in one line: 400 and 404 for a question that can't be answered. */
-export function refusal(status: 400 | 403 | 404 | 405, text: string): Reply {
+export function refusal(status: 400 | 403 | 404 | 405 | 429, text: string): Reply {
   return { status, headers: status === 405 ? { ...TEXT, Allow: "GET, HEAD" } : TEXT, body: `${text}\n` };
 }

@@ -1,4 +1,4 @@
-import type { IPFamily } from "@turnout/core";
+import type { Clock, IPFamily } from "@turnout/core";
 import type { HttpRequest, Reply } from "../health/health.ts";
 import type { ProxyView } from "./proxy-view.ts";
 
@@ -14,4 +14,5 @@ export interface InsightOptions {
   readonly signal: AbortSignal;
   /** The page for people is asked for. */
   readonly hasPage: boolean;
+  readonly clock: Clock;
 }

@@ -1,4 +1,6 @@
-import { get } from "node:http";
+import { lstat } from "node:fs/promises";
+import { get, type IncomingMessage } from "node:http";
+import { text as textOf } from "node:stream/consumers";
 import { ProxyError, type Answer } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { toyConfig, ToyProxy } from "../../test-support/toy-proxy.ts";
@@ -16,6 +18,7 @@ import {
 import type { RunConfig } from "../config/run-config.ts";
 import type { ProxyStatus } from "./status.ts";
 import type { WhyHelp } from "./why-help.ts";
+import { whySocketPath } from "./why-socket.ts";
 
 let proxy: ToyProxy;
 let port = 0;
@@ -36,6 +39,14 @@ async function start(module = toyModule(proxy.kernel), overrides: Partial<RunCon
       () => false,
     ),
   );
+  await eventually("the socket is there", () =>
+    whySocketPath(port, proxy.runDirectory)
+      .then(lstat)
+      .then(
+        (stats) => stats.isSocket(),
+        () => false,
+      ),
+  );
 }
 
 /** As {@link start}, with both families' first states in force. */
@@ -52,7 +63,16 @@ async function status(): Promise<ProxyStatus> {
 /** Ask why; by default of a packet to the Service there is. */
 function askWhy(more: Readonly<Record<string, string>> = {}): Promise<Response> {
   const query = new URLSearchParams({ from: "10.1.0.7", to: "10.96.0.10", port: "80", device: "veth3", ...more });
-  return fetch(`http://127.0.0.1:${port}/turnout/why?${query.toString()}`);
+  return askSocket(query.toString());
+}
+
+/** Ask as `turnout why` does. */
+async function askSocket(query: string): Promise<Response> {
+  const socketPath = await whySocketPath(port, proxy.runDirectory);
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    get({ socketPath, path: `/turnout/why?${query}` }, resolve).on("error", reject);
+  });
+  return new Response(await textOf(answer), { status: answer.statusCode ?? 0 });
 }
 
 async function answerTo(more?: Readonly<Record<string, string>>): Promise<Answer> {
@@ -161,12 +181,12 @@ describe("/turnout/status", () => {
 
   test("refuses a Service's name with its addresses", async () => {
     await started();
-    const ask = async (service: string): Promise<readonly [number, string]> => {
-      const asked = await fetch(`http://127.0.0.1:${port}/turnout/why?service=${service}`);
+    const askOf = async (service: string): Promise<readonly [number, string]> => {
+      const asked = await askSocket(`service=${service}`);
       return [asked.status, (await asked.text()).trim()];
     };
-    expect(await ask("shop/cart")).toEqual([400, expect.stringContaining("Service shop/cart has 10.96.0.10:80/TCP")]);
-    expect(await ask("shop/none")).toEqual([400, "no Service of that name has an address here"]);
+    expect(await askOf("shop/cart")).toEqual([400, expect.stringContaining("Service shop/cart has 10.96.0.10:80/TCP")]);
+    expect(await askOf("shop/none")).toEqual([400, "no Service of that name has an address here"]);
   });
 
   test("says of any packet that no Service is left, where all were taken away", async () => {
@@ -188,7 +208,7 @@ describe("/turnout/status", () => {
 
   test("knows addresses on devices without a carrier, which a process does not see", async () => {
     await started(toyModule(proxy.kernel), {}, { addresses: () => Promise.resolve(["192.168.50.1"]) });
-    const asked = await fetch(`http://127.0.0.1:${port}/turnout/why?from=192.168.50.1&to=10.96.0.10&port=80`);
+    const asked = await askSocket("from=192.168.50.1&to=10.96.0.10&port=80");
     const { packet, steps } = (await asked.json()) as Answer;
     expect([packet.device, steps[0]?.says]).toEqual(["", "192.168.50.1 is this node itself"]);
   });
@@ -197,31 +217,51 @@ describe("/turnout/status", () => {
     const locate: NonNullable<WhyHelp["locate"]> = ({ from, ...rest }) =>
       Promise.resolve({ ...rest, source: from === "host" ? "172.18.0.1" : from, device: from === "host" ? "" : "veth3" });
     await started(toyModule(proxy.kernel), {}, { locate });
-    const ask = async (from: string, to: string, more = {}): Promise<readonly [number, string]> => {
-      const query = new URLSearchParams({ from, to, ...more });
-      const asked = await fetch(`http://127.0.0.1:${port}/turnout/why?${query.toString()}`);
+    const askOf = async (from: string, to: string, more = {}): Promise<readonly [number, string]> => {
+      const asked = await askSocket(new URLSearchParams({ from, to, ...more }).toString());
       return [asked.status, (await asked.text()).trim()];
     };
-    const [, json] = await ask("host", "10.96.0.10:80/udp");
+    const [, json] = await askOf("host", "10.96.0.10:80/udp");
     expect((JSON.parse(json) as Answer).packet).toMatchObject({ source: "172.18.0.1", device: "", port: 80, protocol: "UDP" });
-    const [code, text] = await ask("10.1.0.7", "10.96.0.10:80", { output: "text" });
+    const [code, text] = await askOf("10.1.0.7", "10.96.0.10:80", { output: "text" });
     expect([code, text.split("\n")[0]]).toEqual([200, "TCP from 10.1.0.7 to 10.96.0.10:80/TCP, as node node1 sees it (toy)"]);
     for (const [from, to, said] of [
       ["", "10.96.0.10:80", /^\[invalid_object\] FROM: no address of a client/],
       ["10.1.0.7", "10.96.0.10", /^\[invalid_object\] TO: no port: .*write it behind the address: 10\.96\.0\.10:80$/],
       ["10.1.0.7", "shop/cart:http", /Service shop\/cart has 10\.96\.0\.10:80\/TCP/],
     ] as const)
-      expect(await ask(from, to)).toEqual([400, expect.stringMatching(said)]);
+      expect(await askOf(from, to)).toEqual([400, expect.stringMatching(said)]);
   });
 
   test("says of a look by the proxy, which has few rights, what it could not read; who looks alone is told nothing of that", async () => {
     const survey: NonNullable<WhyHelp["survey"]> = () => Promise.resolve({ steps: [], causes: [], unseen: ["iptables-legacy: no right"] });
     await started(toyModule(proxy.kernel), {}, { survey });
-    const path = `http://127.0.0.1:${port}/turnout/why?from=10.1.0.7&to=10.96.0.10:80&device=veth3`;
-    expect(await (await fetch(`${path}&output=text`)).text()).toContain(
+    const query = "from=10.1.0.7&to=10.96.0.10:80&device=veth3";
+    expect(await (await askSocket(`${query}&output=text`)).text()).toContain(
       "could NOT be read by the proxy: iptables-legacy: no right\nto ask with all rights, as root on node node1:\n  turnout why 10.1.0.7 10.96.0.10:80\n",
     );
-    expect(await (await fetch(`${path}&survey=no`)).json()).not.toHaveProperty("isSurveyedByProxy");
+    expect(await (await askSocket(`${query}&survey=no`)).json()).not.toHaveProperty("isSurveyedByProxy");
+  });
+
+  test("is asked why at a socket of its user, and by the page within a budget", async () => {
+    let looks = 0;
+    const survey: NonNullable<WhyHelp["survey"]> = () => Promise.resolve((looks++, { steps: [], causes: [], unseen: [] }));
+    await started(toyModule(proxy.kernel), { hasWebPage: true }, { survey });
+    expect((await lstat(await whySocketPath(port, proxy.runDirectory))).mode & 0o777).toBe(0o600);
+    const page = (): Promise<Response> => fetch(`http://127.0.0.1:${port}/turnout/why?from=10.1.0.7&to=10.96.0.10:80&device=veth3`);
+    const statuses: number[] = [];
+    for (let times = 0; times < 100; times++) statuses.push((await page()).status);
+    expect(statuses.filter((code) => code === 200)).toHaveLength(looks);
+    expect(looks).toBeLessThan(20);
+    expect(await (await page()).text()).toMatch(/^too many questions: ask again in \d+ s, or ask on the node itself, as root: turnout why/);
+    expect((await askWhy()).status).toBe(200);
+    await pass(60_000);
+    expect((await page()).status).toBe(200);
+  });
+
+  test("is asked why over HTTP by nobody, where there is no page", async () => {
+    await started();
+    expect((await fetch(`http://127.0.0.1:${port}/turnout/why?from=10.1.0.7&to=10.96.0.10:80`)).status).toBe(404);
   });
 
   test("looks for Services of other proxies only where none here has the address", async () => {

@@ -1,5 +1,5 @@
 import type { Clock, Drift, IPFamily, LeftObjects, Log, SyncedEvent } from "@turnout/core";
-import { afterRepair, freshBudget, repairWaitMs, type RepairBudget } from "./repair-budget.ts";
+import { TimeBudget } from "../../process/time-budget.ts";
 
 /** So many changes in a row are told singly. */
 const SINGLE_LINES = 3;
@@ -131,6 +131,11 @@ export interface RepairPacerOptions {
   readonly signal: AbortSignal;
 }
 
+/** The part of the time that goes on repairs while another program keeps changing Turnout's objects. */
+const SHARE = 0.1;
+/** So much work is done at once before the share counts. */
+const CREDIT_MAX_MS = 3_000;
+
 /** What of a sync tells that a repair is done. */
 export type RepairSync = Pick<SyncedEvent, "full" | "repaired" | "durationMs" | "drifted" | "driftedSome">;
 
@@ -143,7 +148,7 @@ export type RepairSync = Pick<SyncedEvent, "full" | "repaired" | "durationMs" | 
 export class RepairPacer {
   readonly #options: RepairPacerOptions;
   readonly #conflict: ConflictLog;
-  #budget: RepairBudget;
+  readonly #budget: TimeBudget;
   /** Who is suspected of what the next repair may find; undefined: nobody. */
   #suspectedChange: SuspectedChange | undefined;
   /** The same of the repair that is asked for and not done yet. */
@@ -153,7 +158,7 @@ export class RepairPacer {
   constructor(options: RepairPacerOptions) {
     this.#options = options;
     this.#conflict = new ConflictLog(options);
-    this.#budget = freshBudget(options.clock.nowMs());
+    this.#budget = new TimeBudget({ share: SHARE, creditMaxMs: CREDIT_MAX_MS, waitMaxMs: options.maxWaitMs }, options.clock);
   }
 
   /** Somebody may have changed what is ours. */
@@ -169,8 +174,7 @@ export class RepairPacer {
   /** A sync is done; those that compared everything, or mended what was told, count. */
   synced({ full, repaired, durationMs, drifted, driftedSome }: RepairSync): void {
     if (!full && !repaired) return;
-    const { clock, maxWaitMs } = this.#options;
-    this.#budget = afterRepair(this.#budget, durationMs, maxWaitMs, clock.nowMs());
+    this.#budget.spend(durationMs);
     this.#conflict.compared({ what: this.#askedFor?.what, drifted, some: driftedSome });
     this.#askedFor = undefined;
     if (this.#suspectedChange !== undefined) void this.#repair();
@@ -179,7 +183,7 @@ export class RepairPacer {
   async #repair(): Promise<void> {
     const { clock, signal, audit, fix } = this.#options;
     if (this.#isWaiting || this.#askedFor !== undefined || signal.aborted) return;
-    const waitMs = repairWaitMs(this.#budget, clock.nowMs());
+    const { waitMs } = this.#budget;
     if (waitMs > 0) {
       this.#isWaiting = true;
       await clock.sleep(waitMs, signal);

@@ -18,7 +18,8 @@ import { routes, serveHttp, type Handler } from "../health/http.ts";
 import { Profiling } from "../health/profiling.ts";
 import { KUBE_PROXY_VERSION } from "../config/gen/kube-proxy-gates.ts";
 import { flagzReply, statuszReply } from "../health/zpages.ts";
-import { insightRoutes } from "../insight/insight-routes.ts";
+import { insightRoutes, whyHandler } from "../insight/insight-routes.ts";
+import { serveWhySocket } from "../insight/why-socket.ts";
 import type { ProxyView } from "../insight/proxy-view.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { processTimeMs } from "../metrics/process-time.ts";
@@ -34,6 +35,8 @@ export interface DaemonTaskOptions {
   readonly view: () => ProxyView;
   readonly hostAddresses: (family: IPFamily) => readonly string[];
   readonly onEvent?: ((event: ProxyEvent) => void) | undefined;
+  /** Where the socket of `turnout why` is; default: where those of this user are. */
+  readonly runDirectory?: string | undefined;
   /** Reads the configuration file again; undefined: unreadable just now. */
   readonly readFile?: ((path: string) => Promise<string | undefined>) | undefined;
 }
@@ -77,7 +80,7 @@ async function serveOwn(
 /**
  * Answer what kube-proxy's metrics server answers until aborted, if an address is configured: `/metrics`, `/metrics/slis`, `/proxyMode`,
  * `/configz`, `/healthz`; by gates `/statusz` and `/flagz`; with profiling `/debug/pprof/`. And to this host alone what Turnout tells of itself,
- * `/turnout/…`.
+ * `/turnout/…`; the socket of `turnout why` belongs to it.
  * @source kube-proxy cmd/kube-proxy/app/server.go serveMetrics
  * @throws {ProxyError} with bindAddressHardFail.
  */
@@ -85,6 +88,7 @@ export async function serveMetrics(options: DaemonTaskOptions, signal: AbortSign
   const { config, world, metrics, view, hostAddresses } = options;
   if (config.metricsBindAddress === undefined) return;
   const { slis } = metrics;
+  const insight = { proxy: view, hostAddresses, signal, hasPage: config.hasWebPage, clock: world.clock };
   const text = (body: string): Reply => ({ status: 200, headers: TEXT_HEADERS, body });
   const table = {
     "/healthz": () => {
@@ -100,7 +104,7 @@ export async function serveMetrics(options: DaemonTaskOptions, signal: AbortSign
     "/proxyMode": () => text(config.proxyMode),
     "/configz": () => jsonReply(200, config.configz),
     ...(config.isProfiled ? new Profiling(world.clock, signal).routes() : {}),
-    ...insightRoutes({ proxy: view, hostAddresses, signal, hasPage: config.hasWebPage }),
+    ...insightRoutes(insight),
     ...(config.hasFlagz ? { "/flagz": (request: HttpRequest) => flagzReply(config.flagz, request) } : {}),
   };
   const statusz = (request: HttpRequest): Reply =>
@@ -117,7 +121,9 @@ export async function serveMetrics(options: DaemonTaskOptions, signal: AbortSign
       request,
     );
   const handler = routes(config.hasStatusz ? { ...table, "/statusz": statusz } : table);
-  await serveOwn("metrics", config.metricsBindAddress, handler, options, signal);
+  const { port: metricsPort } = config.metricsBindAddress;
+  const socket = { metricsPort, directory: options.runDirectory, handler: whyHandler(insight), clock: world.clock, log: world.log };
+  await Promise.all([serveOwn("metrics", config.metricsBindAddress, handler, options, signal), serveWhySocket(socket, signal)]);
 }
 
 /** Look at the configuration file until aborted. @throws {ProxyError} `canceled` once it is another: the process is to be started with it. */

@@ -65,6 +65,8 @@ export interface RunOptions {
   readonly host?: HostAccess | undefined;
   /** What becomes of the rules that other proxies left; undefined: nobody looks for any. */
   readonly leftovers?: LeftoverOptions;
+  /** Where the socket of `turnout why` is; default: /run/turnout of root, a directory for temporary files of others. */
+  readonly runDirectory?: string;
   /** Reads the configuration file again, to notice its changes; undefined: unreadable just now. */
   readonly readFile?: (path: string) => Promise<string | undefined>;
 }

@@ -1,0 +1,89 @@
+import { once } from "node:events";
+import { access, constants, lstat, mkdir, readlink, unlink } from "node:fs/promises";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { ProxyError, type Clock, type Log } from "@turnout/core";
+import { listen, type Handler, type HttpServer } from "../health/http.ts";
+
+const RUN = "/run/turnout";
+
+/** Where sockets of this user's processes are: root's in /run, as those of its other programs; others' there too where they may write. */
+async function runDirectory(): Promise<string> {
+  const uid = process.getuid?.() ?? 0;
+  if (uid === 0) return RUN;
+  return await access(RUN, constants.W_OK).then(
+    () => RUN,
+    () => join(tmpdir(), `turnout-${uid}`),
+  );
+}
+
+/**
+ * The unix socket at which a proxy answers `turnout why`, named by its network namespace and by the port of its metrics: that is how a proxy is told from
+ * others on one host.
+ */
+export async function whySocketPath(metricsPort: number, directory?: string): Promise<string> {
+  const namespace = await readlink("/proc/self/ns/net").then(
+    (text) => /\d+/.exec(text)?.[0] ?? "0",
+    () => "0",
+  );
+  return join(directory ?? (await runDirectory()), `why-${namespace}-${metricsPort}.sock`);
+}
+
+/** What the socket is served with. */
+export interface WhySocketOptions {
+  readonly metricsPort: number;
+  readonly directory: string | undefined;
+  readonly handler: Handler;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * Answer on the unix socket of `turnout why` until aborted: only who runs the proxy, and root, may ask, as an answer takes much of the proxy's time.
+ *
+ * Edges: a socket that can't be made is logged once, and nothing else stops. A process that was killed leaves its file, which is replaced.
+ */
+export async function serveWhySocket(options: WhySocketOptions, signal: AbortSignal): Promise<void> {
+  const { metricsPort, directory, handler, clock, log } = options;
+  // A named pipe of Windows has no mode.
+  if (process.platform === "win32") return;
+  const path = await whySocketPath(metricsPort, directory);
+  let server: HttpServer;
+  try {
+    await makeDirectory(dirname(path));
+    await removeStale(path);
+    server = await listen({ path }, handler, { clock, log });
+  } catch (cause) {
+    const error = ProxyError.from(cause, "tool_failed", "the socket can't be made", { object: path });
+    log.warn("turnout why can't ask this proxy: its socket can't be made", { error, hint: `make ${dirname(path)} writable to the proxy` });
+    return;
+  }
+  if (!signal.aborted) await once(signal, "abort");
+  // It takes its file along.
+  await server.close();
+}
+
+/** @throws {ProxyError} `permission_denied` for a directory of another user, who could put a socket there. */
+async function makeDirectory(directory: string): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: 0o755 });
+  const stats = await lstat(directory);
+  if (stats.isDirectory() && [0, process.getuid?.()].includes(stats.uid)) return;
+  throw new ProxyError("permission_denied", "this directory is another user's", { object: directory, hint: "remove it" });
+}
+
+/** @throws {ProxyError} `already_exists` where another process listens. */
+async function removeStale(path: string): Promise<void> {
+  const socket = connect(path);
+  try {
+    await once(socket, "connect");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ECONNREFUSED") await unlink(path);
+    else if (code !== "ENOENT") throw error;
+    return;
+  } finally {
+    socket.destroy();
+  }
+  throw new ProxyError("already_exists", "another process listens on this socket", { object: path });
+}
