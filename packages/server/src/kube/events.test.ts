@@ -190,14 +190,20 @@ it("an event of the cluster is one object for each version of a Service, whichev
   await eventually(() => (still.advance(200), posted() === 2));
   expect(notes()).toHaveLength(1);
   expect(api.objects("Event")[0]).toMatchObject({ regarding: { kind: "Service", name: "cart", namespace: "shop", uid: "6c1b" } });
-  // What the next minute says again is written already.
+  // What is said again is there already, for an hour.
   still.advance(60_000);
   one?.put(ofCluster("node-1 refuses it", "shop", ""));
-  await eventually(() => (still.advance(200), posted() === 3));
-  expect(notes()).toHaveLength(1);
+  one?.put(WARNING);
+  await eventually(() => (still.advance(200), notes().length === 2));
+  for (let turn = 0; turn < 100; turn++) await eventually(() => (still.advance(200), true));
+  expect(posted()).toBe(3);
+  still.advance(3_600_000);
+  one?.put(ofCluster("node-1 refuses it", "shop", ""));
+  await eventually(() => (still.advance(200), posted() === 4));
+  expect(notes()).toHaveLength(2);
   expect(run.log.lines.filter(({ line }) => line.includes("was not written"))).toEqual([]);
   // A new version, a new Service of that name, and none at all.
-  for (const [count, changed] of [[2, { ...IDENTITY, version: "4" }] as const, [3, { uid: "77ff", version: "1" }] as const]) {
+  for (const [count, changed] of [[3, { ...IDENTITY, version: "4" }] as const, [4, { uid: "77ff", version: "1" }] as const]) {
     identity = changed;
     still.advance(60_000);
     one?.put(ofCluster("node-1 refuses it", "shop", ""));
@@ -207,9 +213,9 @@ it("an event of the cluster is one object for each version of a Service, whichev
   still.advance(60_000);
   one?.put(ofCluster("node-1 refuses it", "shop", ""));
   one?.put(STARTING);
-  await eventually(() => (still.advance(200), notes().length === 4));
+  await eventually(() => (still.advance(200), notes().length === 5));
   for (let turn = 0; turn < 100; turn++) await eventually(() => (still.advance(200), true));
-  expect(notes()).toHaveLength(4);
+  expect(notes()).toHaveLength(5);
   await Promise.all(runs);
   await second.end();
 });
@@ -228,6 +234,23 @@ it("a namespace with many events of the cluster delays another namespace's by on
   expect(notes()).toHaveLength(20);
   await eventually(() => (still.advance(1_000), notes().length === 31));
   await done;
+});
+
+it("a node whose events of the cluster are written by another sends two a minute", async () => {
+  const still = new ManualClock();
+  const [one, other] = ["host-1", "host-2"].map((hostname) => new EventQueue({ nodeName: hostname, hostname }, still, () => IDENTITY));
+  for (let number = 0; number < 10; number++) for (const events of [one, other]) events?.put(ofCluster(`n${number}`));
+  still.advance(10_000);
+  const done = run.follow(api, {}, { events: one, clock: still });
+  await eventually(() => (still.advance(200), notes().length === 10));
+  await done;
+  await run.end();
+  const second = await KubeRun.create();
+  await second.follow(api, {}, { events: other, clock: still });
+  await eventually(() => (still.advance(200), posted() === 12));
+  for (let turn = 0; turn < 100; turn++) await eventually(() => (still.advance(200), true));
+  expect(posted()).toBe(12);
+  await second.end();
 });
 
 it("where a thousand events wait, the namespace goes without that has most", async () => {

@@ -119,6 +119,14 @@ describe("/readyz", () => {
     expect(await ask("readyz")).toBe(200);
   });
 
+  test("answers 503 on a new host that takes the table and no Service", async () => {
+    await start(refusing());
+    proxy.feeds.IPv6.push(toyFull([], toyNode({ family: "IPv6", addresses: [] })));
+    proxy.feeds.IPv4.push(toyFull([badRow("one", 1), { ...badRow("two", 2), key: "attic/two:http/TCP" }]));
+    await advance(5);
+    expect([await ask("readyz"), [...proxy.kernel.objects.IPv4.keys()]]).toEqual([503, ["table IPv4"]]);
+  });
+
   test("answers 200 with the rules of a former process when the first sync fails, which is for /healthz to say", async () => {
     leftBehind();
     proxy.kernel.failures.push(...Array.from({ length: 500 }, () => new ProxyError("timed_out", "the tool hangs")));

@@ -11,6 +11,10 @@ const BETWEEN_MS = 200;
 const WAITING_MAX = 1_000;
 /** Events of the cluster that one process sends in a minute; others wait. One change may concern thousands of Services, and each node sends the same. */
 const OF_CLUSTER_MAX = 20;
+/** One that another node had written counts as so many: in a large cluster nearly all of them are, and each costs the API server a request. */
+const WRITTEN_COST = 10;
+/** How long the API server keeps events, in ms; meanwhile an event of the cluster is not sent again. @source kube-apiserver --event-ttl */
+const KEPT_MS = 3_600_000;
 /** All nodes hear of a change at once; they send what all of them send within this time, in ms. */
 const SPREAD_MS = 10_000;
 
@@ -43,6 +47,8 @@ export class EventQueue {
   #waitingCount = 0;
   /** When an event about a matter was sent last, in ms; only of the last minute. */
   readonly #sentMs = new Map<string, number>();
+  /** When events of the cluster were sent, in ms; only of the last hour. */
+  readonly #ofClusterMs = new Map<string, number>();
   /** How many were sent. */
   #sent = 0;
   #leftOut = 0;
@@ -128,6 +134,7 @@ export class EventQueue {
   #take(): Waiting | undefined {
     const nowMs = this.#clock.nowMs();
     for (const [key, sentMs] of this.#sentMs) if (nowMs - sentMs >= SAME_MATTER_MS) this.#sentMs.delete(key);
+    for (const [key, sentMs] of this.#ofClusterMs) if (nowMs - sentMs >= KEPT_MS) this.#ofClusterMs.delete(key);
     if (nowMs - this.#ofCluster.fromMs >= SAME_MATTER_MS) this.#ofCluster = { fromMs: nowMs, count: 0 };
     for (const [namespace, ofNamespace] of this.#waiting)
       for (const [key, waiting] of ofNamespace) {
@@ -135,7 +142,6 @@ export class EventQueue {
         this.#drop(namespace, key);
         if (this.#waiting.delete(namespace)) this.#waiting.set(namespace, ofNamespace);
         this.#sentMs.set(key, nowMs);
-        if (waiting.event.isOfCluster === true) this.#ofCluster.count++;
         return waiting;
       }
     return undefined;
@@ -152,15 +158,20 @@ export class EventQueue {
     const { event, atMs, count } = waiting;
     const { service } = event;
     const identity = service && (waiting.identity ?? this.#identify(`${service.namespace}/${service.name}`));
-    if (event.isOfCluster === true && identity === undefined) return;
+    const matter = [service?.namespace, service?.name, identity?.uid, identity?.version, event.reason, event.matter].join(" ");
+    if (event.isOfCluster === true && (identity === undefined || this.#ofClusterMs.has(matter))) return;
     // First, because a long note is cut.
     const note =
       count === 1 || event.isOfCluster === true ? event.note : `${count} of these since the last event, the last one: ${event.note}`;
     // Names are made of it, and two events of one millisecond need two.
     const atNs = BigInt(Math.floor(wallMs(this.#clock, atMs))) * 1_000_000n + BigInt(this.#sent++ % 1_000_000);
     const object = eventObject(this.#source, { ...event, note }, atNs, event.isOfCluster === true ? identity : undefined);
-    const error = await sendEvent(object, service?.namespace, sender, signal);
+    const { error, isKnown } = await sendEvent(object, service?.namespace, sender, signal);
     if (signal.aborted) return;
+    if (event.isOfCluster === true) {
+      this.#ofCluster.count += isKnown === true ? WRITTEN_COST : 1;
+      if (error === undefined) this.#ofClusterMs.set(matter, this.#clock.nowMs());
+    }
     if (this.#leftOut > 0) log.info("too many events at once; some were left out", { count: this.#leftOut });
     this.#leftOut = 0;
     if (error !== undefined) {

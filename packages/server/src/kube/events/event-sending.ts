@@ -77,10 +77,10 @@ function firstBytes(text: string, bytesMax: number): string {
 }
 
 /**
- * Send what {@link eventObject} made, once; gives why it was not written. Never rejects for what the server says or doesn't.
+ * Send what {@link eventObject} made, once. Never rejects for what the server says or doesn't.
  *
- * Edges: a refusal is final, but that there is an event of this name is none: another node has written it; a server that is away is tried again
- * for two minutes. Aborted: nothing is given.
+ * Edges: a refusal is final, but that there is an event of this name is none: another node has written it (`isKnown`); a server that is away is tried again
+ * for two minutes.
  * @source client-go v0.36.3 tools/events/event_broadcaster.go attemptRecording
  */
 export async function sendEvent(
@@ -88,31 +88,35 @@ export async function sendEvent(
   namespace: string | undefined,
   { client, clock, random }: EventSender,
   signal: AbortSignal,
-): Promise<ProxyError | undefined> {
+): Promise<Sent> {
   const path = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(namespace ?? NAMESPACE)}/events`;
   for (let triesLeft = TRIES_MAX - 1; ; triesLeft--) {
-    const problem = await send(client, path, event, signal);
-    if (problem === undefined || signal.aborted) return undefined;
-    if (triesLeft === 0 || problem.isFinal) return problem.error;
+    const sent = await send(client, path, event, signal);
+    if (sent.error === undefined || signal.aborted) return sent;
+    if (triesLeft === 0 || sent.isFinal === true) return sent;
     await clock.sleep(Math.round(PAUSE_MS * (1 + random() / 4)), signal);
-    if (signal.aborted) return undefined;
+    if (signal.aborted) return sent;
   }
 }
 
-interface Problem {
-  readonly error: ProxyError;
+/** What came of sending an event. */
+export interface Sent {
+  /** Why it was not written. */
+  readonly error?: ProxyError;
   /** Asking again won't help. */
-  readonly isFinal: boolean;
+  readonly isFinal?: boolean;
+  /** It was there already. */
+  readonly isKnown?: true;
 }
 
-async function send(client: KubeClient, path: string, event: object, signal: AbortSignal): Promise<Problem | undefined> {
+async function send(client: KubeClient, path: string, event: object, signal: AbortSignal): Promise<Sent> {
   try {
     const answer = await client.ask({ path, body: event, idleMs: IDLE_MS }, signal);
     if (answer.kind === "unreached") return { error: answer.error, isFinal: false };
-    if (answer.kind === "refused" && answer.status === HTTP.conflict) return undefined;
+    if (answer.kind === "refused" && answer.status === HTTP.conflict) return { isKnown: true };
     if (answer.kind === "refused") return { error: refusalError(answer), isFinal: isFinal(answer) };
     await collect(answer.chunks, ANSWER_BYTES_MAX);
-    return undefined;
+    return {};
   } catch (error) {
     if (!ProxyError.is(error)) throw error;
     return { error, isFinal: false };
