@@ -9,13 +9,15 @@ export interface ReadinessOptions<K extends KernelObject> {
   readonly ledger: Ledger<K>;
   /** Rows that are not in force, and that the host has not refused. */
   readonly waitingRows: () => readonly string[];
+  /** The host refuses something. */
+  readonly isRefusing: () => boolean;
   readonly clock: Clock;
   /** How long no state may come before the host is looked at without one, in ms. */
   readonly retryMs: number;
 }
 
 /**
- * Whether packets go by the rules: each row of the first state was tried, and the host has the skeleton. Later states, and what the host refuses of
+ * Whether packets go by the rules: each row of the first state was tried, not all are refused, and the host has the skeleton. Later states, and what the host refuses of
  * rows, change nothing.
  *
  * Edges: rules of a former process count. Where the host has some, a first sync that fails is as good as done, and so is one for which no state comes.
@@ -61,7 +63,7 @@ export class Readiness<K extends KernelObject> {
 
   /** A sync ended. */
   synced(how: "succeeded" | "failed"): void {
-    const { backend, ledger, waitingRows } = this.#options;
+    const { backend, ledger, waitingRows, isRefusing } = this.#options;
     this.#missing = ledger.missing((object) => backend.isOptional?.(object) === true);
     if (this.#isFirstDone) return;
     if (how === "failed") {
@@ -70,6 +72,7 @@ export class Readiness<K extends KernelObject> {
     }
     const waiting = new Set(waitingRows());
     this.#untried = new Set([...(this.#untried ?? [])].filter((row) => waiting.has(row)));
-    this.#isFirstDone = this.#untried.size === 0;
+    // A host that takes no row of any namespace does not work.
+    this.#isFirstDone = this.#untried.size === 0 && (ledger.hasRows || !isRefusing());
   }
 }

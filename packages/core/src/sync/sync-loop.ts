@@ -75,7 +75,9 @@ export class SyncLoop<H, K extends KernelObject, S> {
     this.#host = host;
     this.#budget = new TurnBudget(turnMs);
     this.#wanted = new WantedRows(backend, host, { capabilities, ...(report === undefined ? {} : { report }) });
-    this.readiness = new Readiness({ backend, ledger: this.#wanted.ledger, clock, retryMs, waitingRows: () => this.waitingRows });
+    const isRefusing = (): boolean => this.#reconciler.retryAtMs !== undefined;
+    const { ledger } = this.#wanted;
+    this.readiness = new Readiness({ backend, ledger, clock, retryMs, isRefusing, waitingRows: () => this.waitingRows });
     this.#hostLink = new HostLink({ backend, ledger: this.#wanted.ledger, family, clock, log, dryRun, turnMs });
     this.#reconciler = new Reconciler({ wanted: this.#wanted, hostLink: this.#hostLink, family, clock, log, observer, retryMs });
     this.#forgetter = new FlowForgetter(options);
