@@ -186,11 +186,15 @@ export class Ledger<K extends KernelObject> {
 
   /** Replace what several rows own at once: an object may pass from one to another in a new form. */
   setRows(rows: ReadonlyMap<string, readonly K[]>): void {
-    for (const row of rows.keys()) {
+    const coming = new Map<string, readonly K[]>();
+    for (const [row, objects] of rows) {
       this.#kept.drop(row);
-      this.#release(row, this.#owned.get(row) ?? []);
+      // What failed is tried again with its row.
+      const difference = this.failed.size === 0 ? differenceOf(this.#owned.get(row), objects) : undefined;
+      this.#release(row, difference?.leaving ?? this.#owned.get(row) ?? []);
+      coming.set(row, difference?.coming ?? objects);
     }
-    for (const [row, objects] of rows) this.#own(row, objects);
+    for (const [row, objects] of rows) this.#own(row, objects, coming.get(row));
   }
 
   /** Replace everything wanted: what all rows own may change its form at once, e.g. with a new context. */
@@ -368,15 +372,17 @@ export class Ledger<K extends KernelObject> {
     this.#attempts.forget(id);
   }
 
-  #own(row: string, rendered: readonly K[]): void {
+  /** @param coming those of them that the row doesn't own yet; default: all. */
+  #own(row: string, rendered: readonly K[], coming: readonly K[] = rendered): void {
     const objects = this.#keepPlaces === undefined ? rendered : rendered.map((object) => this.#laidOutHere(object));
     if (objects.length === 0) this.#owned.delete(row);
     else this.#owned.set(row, objects);
-    this.#acquire(row, objects);
+    this.#acquire(row, coming === rendered ? objects : coming.map((object) => this.#laidOutHere(object)));
   }
 
-  /** As another owner has it, or else as the host has. */
+  /** As another owner has it, or else as the host has. What has no parts has no layout. */
   #laidOutHere(object: K): K {
+    if (typeof object.value !== "object") return object;
     const { wanted, applied } = this.#entries.get(objectId(object)) ?? {};
     return this.#laidOut(object, wanted ?? applied);
   }
@@ -416,6 +422,30 @@ export class Ledger<K extends KernelObject> {
     if (entry === undefined) this.#entries.set(id, (entry = { wanted: undefined, owners: undefined, applied: undefined }));
     return entry;
   }
+}
+
+/**
+ * What of the objects of a row isn't among its new ones, and the other way round, as far as that shows from going along both: a row is rendered in one
+ * order. What is in neither may have an object of the other list all the same. Objects with parts are never taken for the same.
+ */
+function differenceOf<K extends KernelObject>(
+  before: readonly K[] = [],
+  after: readonly K[],
+): { readonly leaving: readonly K[]; readonly coming: readonly K[] } {
+  const leaving: K[] = [];
+  const coming: K[] = [];
+  let at = 0;
+  for (const object of after) {
+    if (isSame(before[at + 1], object) && !isSame(before[at], object)) leaving.push(before[at++] as K);
+    if (isSame(before[at], object)) at += 1;
+    else coming.push(object);
+  }
+  for (; at < before.length; at += 1) leaving.push(before[at] as K);
+  return { leaving, coming };
+}
+
+function isSame(one: KernelObject | undefined, other: KernelObject): boolean {
+  return one?.key === other.key && one.kind === other.kind && one.value === other.value;
 }
 
 function isApplied<K extends KernelObject>({ wanted, applied }: Entry<K>): boolean {
