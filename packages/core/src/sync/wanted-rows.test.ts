@@ -19,6 +19,7 @@ const SERVICES = [1, 2, 3].map((n) => rawService(`s${n}`, { clusterIP: `10.96.0.
 /** Rows of a backend whose skeleton reads everything, and whose render reads what `read` does. */
 class Rendering {
   readonly rendered: string[] = [];
+  readonly #endpoints = new Map<string, number>();
   readonly rows: WantedRows<Facts, KernelObject>;
   skeletons = 0;
   readonly #view: ReturnType<typeof createStoreView>;
@@ -32,6 +33,7 @@ class Rendering {
       },
       render: (row: ServicePort, context: Context<Facts>): readonly KernelObject[] => {
         this.rendered.push(row.name.name);
+        this.#endpoints.set(row.key, row.endpoints.length);
         return [{ kind: "row", key: row.key, value: JSON.stringify(read(context, row) ?? "") }];
       },
     };
@@ -73,6 +75,11 @@ class Rendering {
   /** Rows rendered since this was asked last, by their Services. */
   news(): readonly string[] {
     return this.rendered.splice(0).toSorted();
+  }
+
+  /** How many endpoints rows had when they were rendered last, sorted. */
+  endpoints(): readonly number[] {
+    return [...this.#endpoints.values()].toSorted((a, b) => a - b);
   }
 
   base(): unknown {
@@ -177,13 +184,17 @@ describe("rows that wait for their turn", () => {
     expect([rowsIn(rendering), rendering.rows.areWaiting]).toEqual([["shop/s2:http/TCP", "shop/s3:http/TCP"], false]);
   });
 
-  it("are rendered once when all are rendered again", () => {
+  it("are rendered as they were when all are rendered again", () => {
     const rendering = new Rendering(({ node }) => node.addresses);
     rendering.rows.commit();
     rendering.removeService("s1");
+    rendering.upsert(rawService("s4", { clusterIP: "10.96.0.4" }));
     rendering.news();
     rendering.upsert(rawNode("node1", { addresses: ["172.18.0.7"] }));
-    expect([rendering.news(), rowsIn(rendering).length, rendering.rows.areWaiting]).toEqual([["s2", "s3"], 2, false]);
+    expect([rendering.news(), rowsIn(rendering).length, rendering.rows.areWaiting]).toEqual([["s1", "s2", "s3"], 3, true]);
+    rendering.rows.take(Number.POSITIVE_INFINITY);
+    rendering.rows.commit();
+    expect([rowsIn(rendering), rendering.rows.pending]).toEqual([["shop/s2:http/TCP", "shop/s3:http/TCP", "shop/s4:http/TCP"], []]);
   });
 });
 
@@ -223,6 +234,17 @@ describe("more than a thousand endpoints", () => {
     expect(rendering.news()).toEqual(["s1"]);
     rendering.upsert(slices("few", 3));
     expect(rendering.news()).toEqual(["s1", "s2", "s3"]);
+  });
+
+  it("render no row again that waits for its turn with them", () => {
+    const rendering = new Rendering(({ hasManyEndpoints }) => hasManyEndpoints);
+    rendering.rows.commit();
+    rendering.news();
+    rendering.upsert(slices("many", 1_001));
+    expect([rendering.news(), rendering.rows.pending.length]).toEqual([["s1", "s2", "s3"], 3]);
+    expect(rendering.endpoints()).toEqual([0, 0, 0]);
+    rendering.rows.take(1);
+    expect(rendering.endpoints()).toEqual([0, 0, 1_001]);
   });
 
   it("are counted without the rows that are gone", () => {

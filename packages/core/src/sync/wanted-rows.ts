@@ -114,13 +114,14 @@ export class WantedRows<H, K extends KernelObject> {
       this.#issues.delete(key);
     }
     for (const row of changes.set) this.#take(row.key, this.#fit(row));
+    const isAtOnce = changes.full || !this.#hasCommitted;
+    // Also rows that are gone, and waited for that.
+    const waited = isAtOnce ? this.#waiting.take(Number.POSITIVE_INFINITY).keys : [];
+    const nodeAddresses = this.node?.addresses;
+    if (!isAtOnce) for (const [index, key] of keys.entries()) this.#waiting.add(key, before[index], this.#rows.get(key), nodeAddresses);
     if (this.#isRenderedAnew(changes.node ?? this.node)) return;
     for (const key of keys) this.#quarantined.delete(key);
-    if (changes.full || !this.#hasCommitted) {
-      // Also rows that are gone, and waited for that.
-      this.take(Number.POSITIVE_INFINITY);
-      this.#want(keys);
-    } else for (const [index, key] of keys.entries()) this.#waiting.add(key, before[index], this.#rows.get(key));
+    if (isAtOnce) this.#want([...waited, ...keys]);
   }
 
   /** Want the rows whose turn it is, up to so many entries; says how many they have. */
@@ -264,13 +265,14 @@ export class WantedRows<H, K extends KernelObject> {
     return isConcerned;
   }
 
+  /** But for rows that wait for their turn: they are rendered as they were. */
   #renderAll(skeleton: readonly K[]): void {
     // Every row may take a new form, so each may be the one that the host refuses.
     for (const key of this.#rows.keys()) this.#remember(key);
     this.#quarantined.clear();
-    this.#waiting.clear();
     const rendered = new Map<string, readonly K[]>();
-    for (const [key, row] of this.#rows) rendered.set(key, this.#render(row));
+    for (const [key, row] of this.#rows) if (!this.#waiting.has(key)) rendered.set(key, this.#render(row));
+    for (const [key, row] of this.#waiting.before()) rendered.set(key, this.#render(row));
     this.ledger.setAll(skeleton, rendered);
   }
 }

@@ -5,7 +5,7 @@ const FIRST_ENTRIES_PER_MS = 2;
 /** How much less each turn counts than the one after it. */
 const FADING = 0.9;
 /** Where a turn that does nothing would take as long as one should, as with a tool that reads the whole table, turns take so many times as long as that. */
-const IDLE_TIMES = 1.5;
+const IDLE_TIMES = 2;
 
 /** How much work one turn takes on, from what the last turns took: so many ms for each object, and some whatever it does. Pure. */
 export class TurnBudget {

@@ -38,12 +38,15 @@ export class WaitingRows {
     return this.#rows.has(key);
   }
 
-  /** Have a row wait that was `before` and should be `after`; undefined: there was none, or should be none. One that waits already keeps its place. */
-  add(key: string, before: ServicePort | undefined, after: ServicePort | undefined): void {
+  /**
+   * Have a row wait that was `before` and should be `after`; undefined: there was none, or should be none. One that waits already keeps its place.
+   * @param nodeAddresses where node ports are answered: a port of another kind there is the same as the node port of its number
+   */
+  add(key: string, before: ServicePort | undefined, after: ServicePort | undefined, nodeAddresses: readonly string[] = []): void {
     const known = this.#rows.get(key);
     if (known !== undefined) this.#unlink(key, known);
     const was = known === undefined ? before : known.before;
-    const row = { before: was, after, moved: movedAddresses(was, after) };
+    const row = { before: was, after, moved: movedAddresses(was, after, nodeAddresses) };
     this.#rows.set(key, row);
     for (const address of row.moved) keysAt(this.#moving, address).add(key);
     if (known !== undefined) return;
@@ -67,8 +70,9 @@ export class WaitingRows {
     if (services?.size === 0) this.#namespaces.delete(namespace);
   }
 
-  clear(): void {
-    for (const one of [this.#rows, this.#namespaces, this.#moving]) one.clear();
+  /** The rows as they were when they began to wait, by their keys. */
+  *before(): Iterable<readonly [key: string, row: ServicePort | undefined]> {
+    for (const [key, { before }] of this.#rows) yield [key, before];
   }
 
   /** Take rows for one turn: of each namespace one Service, and again, up to so many entries. The namespace served longest ago gets one however large it is. */
@@ -135,13 +139,18 @@ function entriesOf(row: ServicePort | undefined): number {
 }
 
 /** What only one of the two has. */
-function movedAddresses(before: ServicePort | undefined, after: ServicePort | undefined): readonly string[] {
+function movedAddresses(
+  before: ServicePort | undefined,
+  after: ServicePort | undefined,
+  nodeAddresses: readonly string[],
+): readonly string[] {
   // The usual change is one of endpoints.
   if (before?.destinations === after?.destinations) return [];
-  const [had, has] = [addressesOf(before), addressesOf(after)];
+  const [had, has] = [addressesOf(before, nodeAddresses), addressesOf(after, nodeAddresses)];
   return [...[...had].filter((one) => !has.has(one)), ...[...has].filter((one) => !had.has(one))];
 }
 
-function addressesOf(row: ServicePort | undefined): ReadonlySet<string> {
-  return new Set(row?.destinations.map(({ address, port }) => `${address} ${port} ${row.name.protocol}`));
+function addressesOf(row: ServicePort | undefined, nodeAddresses: readonly string[]): ReadonlySet<string> {
+  const placeOf = (address: string): string => (nodeAddresses.includes(address) ? "" : address);
+  return new Set(row?.destinations.map(({ address, port }) => `${placeOf(address)} ${port} ${row.name.protocol}`));
 }
