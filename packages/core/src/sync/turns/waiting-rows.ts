@@ -151,6 +151,6 @@ function movedAddresses(
 }
 
 function addressesOf(row: ServicePort | undefined, nodeAddresses: readonly string[]): ReadonlySet<string> {
-  const placeOf = (address: string): string => (nodeAddresses.includes(address) ? "" : address);
-  return new Set(row?.destinations.map(({ address, port }) => `${placeOf(address)} ${port} ${row.name.protocol}`));
+  const nameOf = (address: string): string => (nodeAddresses.includes(address) ? "" : address);
+  return new Set(row?.destinations.map(({ address, port }) => `${nameOf(address)} ${port} ${row.name.protocol}`));
 }
