@@ -2,7 +2,7 @@ import { HOSTILE_WORDS } from "./hostile-values.ts";
 import type { Random } from "./random.ts";
 
 const REPEATS_MAX = 200;
-const DEPTHS = [100, 1_000, 10_000] as const;
+const DEPTHS = [100, 1_000, 4_000] as const;
 /** What opens a level of JSON, YAML or a list of rules, and what closes it. */
 const LEVELS = [
   ["[", "]"],

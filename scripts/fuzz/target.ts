@@ -20,7 +20,7 @@ export interface FuzzFinding {
 }
 
 /** No input is longer, in bytes: what is read costs time in proportion, and no longer one shows more. */
-export const INPUT_BYTES_MAX = 65_536;
+export const INPUT_BYTES_MAX = 66_560;
 
 /** Play one input. Gives what is wrong with what came of it, or undefined. Never throws. */
 export async function execute(target: FuzzTarget, input: Buffer): Promise<string | undefined> {

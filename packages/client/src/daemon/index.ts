@@ -87,7 +87,7 @@ export { optionsForBackend, ruleSettingsOf, withRuleSettings } from "./run/rule-
 export { run } from "./run/main.ts";
 export type { RunOptions } from "./run/main.ts";
 export { createLog } from "../process/log.ts";
-export { deepPositionOf, YAML_LEVELS_MAX } from "../process/yaml-depth.ts";
+export { deepPositionOf, ifNotTooDeep, YAML_LEVELS_MAX } from "../process/yaml-depth.ts";
 export type { LogLevel, LogOptions } from "../process/log.ts";
 export { exitPrinted, guardOutput } from "../process/standard-output.ts";
 export { withTimeout } from "../process/timeout.ts";

@@ -15,3 +15,13 @@ export function deepPositionOf(document: Document): number | undefined {
   });
   return position;
 }
+
+/** Parse YAML; undefined: it is nested too deeply for the parser, which ends at some thousand levels, now with an error in the document, now by running out of stack. */
+export function ifNotTooDeep<T>(parse: () => T): T | undefined {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}

@@ -122,14 +122,8 @@ describe("readDocument", () => {
     const document = readDocument(json);
     expect(document.objects.map(({ key }) => key)).toEqual(["default/a"]);
     expect(summarize({ hash: "", line: 1 }, document).entries).toHaveLength(1);
-    for (const [open, what] of [
-      ["- ", "Maximum call stack size exceeded"],
-      ["? ", "is nested deeper than 64 levels"],
-    ] as const)
-      // prettier-ignore
-      expect(readDocument(`${open.repeat(open === "? " ? 500 : 20_000)}x`).problems).toMatchObject([
-        { what: expect.stringContaining(what) as string, isUnclear: true },
-      ]);
+    for (const yaml of ["- ".repeat(20_000), "? ".repeat(500), "a: 1\n".concat("? ".repeat(10_000))])
+      expect(readDocument(`${yaml}x`).problems).toMatchObject([{ isUnclear: true }]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { deepPositionOf, YAML_LEVELS_MAX } from "@turnout/client/daemon";
+import { deepPositionOf, ifNotTooDeep, YAML_LEVELS_MAX } from "@turnout/client/daemon";
 import { OBJECT_KINDS, parseJSON, type ObjectKind } from "@turnout/core";
 import { isAlias, LineCounter, parseAllDocuments, visit, type Document } from "yaml";
 import { isRawObject, isRecord, keyOf, type RawObject } from "../source/raw-object.ts";
@@ -95,7 +95,9 @@ function valuesOf(text: string, found: Findings, take: (value: unknown, lineOffs
   const json = jsonOf(text);
   if (json !== undefined) return take(json, lineOffsetOf(text, text.search(/\S/)));
   const lineCounter = new LineCounter();
-  for (const document of parseAllDocuments(text, { merge: true, logLevel: "silent", lineCounter })) {
+  const documents = ifNotTooDeep(() => parseAllDocuments(text, { merge: true, logLevel: "silent", lineCounter }));
+  if (documents === undefined) return void found.problems.push(tooDeep(0));
+  for (const document of documents) {
     const value = plainValue(document, lineCounter);
     if ("problem" in value) found.problems.push(value.problem);
     else if (value.plain !== null && value.plain !== undefined) {
@@ -123,10 +125,7 @@ function plainValue(document: Document, lines: LineCounter): { plain: unknown } 
     return { problem: { lineOffset: lines.linePos(error.pos[0]).line - 1, what: `can't be parsed (${what})`, hint, isUnclear: true } };
   }
   const deep = deepPositionOf(document);
-  if (deep !== undefined) {
-    const lineOffset = lines.linePos(deep).line - 1;
-    return { problem: { lineOffset, what: `is nested deeper than ${YAML_LEVELS_MAX} levels`, hint, isUnclear: true } };
-  }
+  if (deep !== undefined) return { problem: tooDeep(lines.linePos(deep).line - 1) };
   try {
     // A copy: yaml's texts are slices, and each one in use would keep its whole file in memory.
     return { plain: parseJSON(JSON.stringify(document.toJS() ?? null)) };
@@ -136,6 +135,10 @@ function plainValue(document: Document, lines: LineCounter): { plain: unknown } 
     const [text = ""] = (failure instanceof Error ? failure.message : String(failure)).split("\n");
     return { problem: { lineOffset, what: `can't be expanded (${text})`, hint, isUnclear: true } };
   }
+}
+
+function tooDeep(lineOffset: number): ManifestProblem {
+  return { lineOffset, what: `is nested deeper than ${YAML_LEVELS_MAX} levels`, hint: "correct it", isUnclear: true };
 }
 
 function firstAlias(document: Document): number {

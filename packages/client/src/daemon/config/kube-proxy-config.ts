@@ -2,7 +2,7 @@ import { ProxyError } from "@turnout/core";
 import { parseDocument, type YAMLParseError } from "yaml";
 import { FIELDS, type Field } from "./config-fields.ts";
 import type { ConfigPath, GivenValues } from "./config-values.ts";
-import { deepPositionOf, YAML_LEVELS_MAX } from "../../process/yaml-depth.ts";
+import { deepPositionOf, ifNotTooDeep, YAML_LEVELS_MAX } from "../../process/yaml-depth.ts";
 
 /** What a configuration file says. */
 export interface ParsedConfigFile {
@@ -49,16 +49,11 @@ function isZero(value: unknown): boolean {
 
 /** Make a document plain data. @throws {ProxyError} `invalid_object` when its aliases would grow without bound, or lead nowhere. */
 function expand(document: ReturnType<typeof parseDocument>, fileName: string): unknown {
-  if (deepPositionOf(document) !== undefined)
-    throw new ProxyError("invalid_object", `not readable as YAML (it is nested deeper than ${YAML_LEVELS_MAX} levels)`, {
-      object: fileName,
-    });
   try {
     return document.toJS();
   } catch (error) {
-    if (!(error instanceof ReferenceError)) throw error;
-    const hint = "write the values out instead of using aliases";
-    throw new ProxyError("invalid_object", `not readable as YAML (${error.message})`, { object: fileName, hint, cause: error });
+    const hint = "write the values out instead of using aliases and merge keys";
+    throw ProxyError.from(error, "invalid_object", "not readable as YAML", { object: fileName, hint });
   }
 }
 
@@ -75,14 +70,19 @@ function parseProblem(error: YAMLParseError): string {
 
 function readDocument(text: string, fileName: string): { root: Readonly<Record<string, unknown>>; warnings: string[] } {
   // Kubernetes reads YAML 1.1, where `yes` is true, and of several documents the first. Silent: yaml refuses no second one, and writes nothing to standard error.
-  const document = parseDocument(text, { version: "1.1", uniqueKeys: false, prettyErrors: true, logLevel: "silent" });
-  const broken = document.errors[0];
+  const options = { version: "1.1", uniqueKeys: false, prettyErrors: true, logLevel: "silent" } as const;
+  const document = ifNotTooDeep(() => parseDocument(text, options));
+  const broken = document?.errors[0];
   if (broken !== undefined) {
     const line = broken.linePos?.[0].line;
     throw new ProxyError("invalid_object", `not readable as YAML or JSON (${parseProblem(broken)})`, {
       object: line === undefined ? fileName : `${fileName}:${line}`,
       cause: broken,
     });
+  }
+  if (document === undefined || deepPositionOf(document) !== undefined) {
+    const what = `not readable as YAML (it is nested deeper than ${YAML_LEVELS_MAX} levels)`;
+    throw new ProxyError("invalid_object", what, { object: fileName });
   }
   const strict = parseDocument(text, { version: "1.1", uniqueKeys: true });
   const warnings = strict.errors.flatMap(({ code, linePos }) => {
