@@ -1,5 +1,4 @@
-import { createNodeSockets, Fronts, Traffic } from "@turnout/client/sockets";
-import type { Counters } from "@turnout/client/sockets";
+import { createNodeSockets, Fronts, SharedSockets, Traffic } from "@turnout/client/sockets";
 import { ALL_CAPABILITIES, defineBackend } from "@turnout/core/backend";
 import type { Backend, BackendModule, IPFamily, BackendMetric } from "@turnout/core/backend";
 import { createLinuxWorld, OwnAddresses, Mutex } from "@turnout/host";
@@ -53,7 +52,7 @@ export const userspaceModule: BackendModule<UserspaceOptions, UserspaceFacts, Us
   options: USERSPACE_OPTIONS,
   settle: settleUserspaceOptions,
   probe: probeUserspace,
-  share: (options, world): Shared => ({ options, world, counters: { connections: 0, sessions: 0 }, mutex: new Mutex(), appliers: [] }),
+  share: (options, world): Shared => ({ options, world, sockets: new SharedSockets(options), mutex: new Mutex(), appliers: [] }),
   family: backendOf,
   close: async ({ appliers }, signal) => void (await Promise.all(appliers.map((applier) => applier.close(signal)))),
 });
@@ -64,16 +63,13 @@ const DEVICE: OwnDevice = { name: OWN_DEVICE, hint: "rename it, or pass own-addr
 interface Shared {
   readonly options: UserspaceOptions;
   readonly world: UserspaceWorld;
-  readonly counters: Counters;
+  readonly sockets: SharedSockets;
   readonly mutex: Mutex;
   readonly appliers: Applier[];
 }
 
-function backendOf(
-  family: IPFamily,
-  { options, world, counters, mutex, appliers }: Shared,
-): Backend<UserspaceFacts, UserspaceObject, Step> {
-  const traffic = new Traffic(family, world, options, counters);
+function backendOf(family: IPFamily, { options, world, sockets, mutex, appliers }: Shared): Backend<UserspaceFacts, UserspaceObject, Step> {
+  const traffic = new Traffic(family, world, options, sockets);
   const bell = new DriftBell();
   const fronts = new Fronts(traffic, (id) => {
     applier.lose(id);

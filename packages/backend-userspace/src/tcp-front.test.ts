@@ -11,9 +11,9 @@ describe("TCP connections", () => {
     const client = sockets.client(from(1), AT);
     client?.answer("answers");
     expect(client).toMatchObject({ state: "open", dialled: [A] });
-    expect([fronts.connections, traffic.counters.connections]).toEqual([1, 1]);
+    expect([fronts.connections, traffic.shared.connections.size]).toEqual([1, 1]);
     client?.close();
-    expect([fronts.connections, traffic.counters.connections]).toEqual([0, 0]);
+    expect([fronts.connections, traffic.shared.connections.size]).toEqual([0, 0]);
   });
 
   it("try each endpoint once, whatever is wrong with it, and are reset when none is left", async () => {
@@ -91,6 +91,50 @@ describe("TCP connections", () => {
   it("go elsewhere than the endpoint says where that is mapped", async () => {
     const { sockets } = await stageOf([A], { "endpoint-map": [`${A}=127.0.0.1:9001`] });
     expect(sockets.client(from(1), AT)?.dialled).toEqual(["127.0.0.1:9001"]);
+  });
+});
+
+describe("a Service whose endpoints are sockets of this proxy", () => {
+  const SELF = "10.96.0.10:80";
+  it.each([
+    ["itself", [SELF], [], []],
+    ["itself and a pod", [SELF, A], [], [A]],
+    ["another Service, which leads back", ["127.0.0.1:81"], [{ ip: "127.0.0.1", port: 81 }], []],
+    ["an address of this host, where one listens on all of them", ["172.18.0.1:82"], [{ ip: "0.0.0.0", port: 82 }], []],
+    ["a process of this host at another port", ["172.18.0.1:83"], [{ ip: "0.0.0.0", port: 82 }], ["172.18.0.1:83"]],
+    ["another host's, where one listens on all addresses", ["172.18.0.9:82"], [{ ip: "0.0.0.0", port: 82 }], ["172.18.0.9:82"]],
+  ])("is dialled to %s: never a socket of this proxy", async (_name, endpoints, others, dialled) => {
+    const { fronts, sockets, log } = await stageOf(endpoints);
+    for (const at of others)
+      await fronts.put(listenerOf([SELF], { ...at, row: "shop/other:http/TCP", asked: { address: at.ip, port: at.port } }));
+    const client = sockets.client(from(1), AT);
+    expect(client?.dialled).toEqual(dialled);
+    expect(client?.state).toBe(dialled.length === 0 ? "reset" : "waiting");
+    expect(log.lines.some(({ message }) => message.includes("is a socket of this proxy"))).toBe(!dialled.includes(endpoints[0] ?? ""));
+  });
+
+  it("is dialled again once that socket is closed", async () => {
+    const { fronts, sockets } = await stageOf(["127.0.0.1:81"]);
+    const other = listenerOf([A], { ip: "127.0.0.1", port: 81, row: "shop/other:http/TCP", asked: { address: "127.0.0.1", port: 81 } });
+    await fronts.put(other);
+    expect(sockets.client(from(1), AT)?.dialled).toEqual([]);
+    await fronts.remove(other);
+    expect(sockets.client(from(2), AT)?.dialled).toEqual(["127.0.0.1:81"]);
+  });
+});
+
+describe("TCP clients at the limit of all", () => {
+  it("of one Service leave another's theirs, and give back what another wants", async () => {
+    const { fronts, sockets, traffic } = await stageOf([A], { "max-connections": 10 });
+    const at = { ip: "127.0.0.1", port: 81 };
+    await fronts.put(listenerOf([B], { ...at, row: "flood/web:http/TCP", asked: { address: at.ip, port: at.port } }));
+    const flood = Array.from({ length: 20 }, (_, number) => sockets.client(from(number), at));
+    expect(flood.filter((client) => client?.state === "waiting")).toHaveLength(10);
+    const own = Array.from({ length: 5 }, (_, number) => sockets.client(from(number), AT));
+    expect([own, flood].map((clients) => clients.filter((client) => client?.state === "waiting").length)).toEqual([5, 5]);
+    const more = Array.from({ length: 5 }, (_, number) => sockets.client(from(50 + number), at));
+    expect([...more, ...own].map((client) => client?.state)).toEqual([...more.map(() => "reset"), ...own.map(() => "waiting")]);
+    expect(traffic.shared.connections.size).toBe(10);
   });
 });
 

@@ -35,7 +35,7 @@ describe("UDP clients", () => {
     await stage.clock.advance(30_000);
     expect([stage.sockets.has(silent), stage.sockets.has(heard)]).toEqual([false, true]);
     await stage.clock.advance(80_000);
-    expect([stage.sockets.flows.length, stage.traffic.counters.sessions]).toEqual([0, 0]);
+    expect([stage.sockets.flows.length, stage.traffic.shared.sessions.size]).toEqual([0, 0]);
   });
 
   it("above the limit take the place of the one that was silent longest", async () => {
@@ -45,7 +45,27 @@ describe("UDP clients", () => {
     send(stage, 1);
     const third = send(stage, 3) as Flow;
     expect([first, second, third].map((flow) => stage.sockets.has(flow))).toEqual([true, false, true]);
-    expect(stage.traffic.counters.sessions).toBe(2);
+    expect(stage.traffic.shared.sessions.size).toBe(2);
+  });
+
+  it("of a flood of one Service cost no other a session, and give back what another wants", async () => {
+    const stage = await stageOf([A], { "max-udp-sessions": 10 }, UDP);
+    const at = { ip: "127.0.0.1", port: 53 };
+    const asked = { address: at.ip, port: at.port };
+    await stage.fronts.put(listenerOf([B], { transport: "UDP", row: "flood/dns:dns/UDP", ...at, asked }));
+    const own = [1, 2].map((number) => send(stage, number) as Flow);
+    for (let number = 0; number < 100; number++) stage.sockets.datagram(from(number), at);
+    expect(own.map((flow) => stage.sockets.has(flow))).toEqual([true, true]);
+    for (let number = 3; number < 6; number++) own.push(send(stage, number) as Flow);
+    for (let number = 100; number < 200; number++) stage.sockets.datagram(from(number), at);
+    expect([own.every((flow) => stage.sockets.has(flow)), stage.traffic.shared.sessions.size]).toEqual([true, 10]);
+  });
+
+  it("are not sent to a socket of this proxy: a datagram would go round for ever", async () => {
+    const stage = await stageOf(["10.96.0.10:80", A], {}, UDP);
+    expect(endpointOf(send(stage, 1))).toBe(A);
+    await stage.fronts.put(listenerOf(["10.96.0.10:80"], UDP));
+    expect(send(stage, 2)).toBe("silence");
   });
 
   it("whose endpoint refuses find another with their next datagram", async () => {
@@ -74,7 +94,7 @@ describe("UDP clients", () => {
     expect([next.endpoint, one.answer(Uint8Array.of(9))]).toEqual([B, from(1)]);
     expect(one.sent).toHaveLength(1);
     await stage.clock.advance(2_500);
-    expect([stage.sockets.has(one), stage.sockets.has(next), stage.traffic.counters.sessions]).toEqual([false, true, 1]);
+    expect([stage.sockets.has(one), stage.sockets.has(next), stage.traffic.shared.sessions.size]).toEqual([false, true, 1]);
   });
 
   it("that are parted don't take their client's next session with them, and make room before others", async () => {
@@ -90,7 +110,7 @@ describe("UDP clients", () => {
     const third = send(stage, 3) as Flow;
     expect([next, other, third].map((flow) => stage.sockets.has(flow))).toEqual([true, false, true]);
     await stage.fronts.remove(listenerOf([A, B], UDP));
-    expect([stage.sockets.flows, stage.traffic.counters.sessions]).toEqual([[], 0]);
+    expect([stage.sockets.flows, stage.traffic.shared.sessions.size]).toEqual([[], 0]);
   });
 
   it("hear nothing where they are dropped, and are refused by the host where nobody serves, the port held", async () => {

@@ -1,5 +1,5 @@
 import { RecordingLog, TestClock } from "@turnout/core/testing";
-import { Fronts, hostViewOf, Traffic } from "@turnout/client/sockets";
+import { Fronts, hostViewOf, SharedSockets, Traffic } from "@turnout/client/sockets";
 import type { ListenerObject, ListenerValue } from "@turnout/client/sockets";
 import { hostPort } from "@turnout/core";
 import { userspaceModule } from "../module.ts";
@@ -20,9 +20,9 @@ export interface FrontStage {
 export function createFrontStage(raw: Parameters<typeof userspaceModule.parseOptions>[0] = {}): FrontStage {
   const clock = new TestClock(0);
   const log = new RecordingLog();
-  const sockets = new FakeSockets((ip) => ip === "10.96.0.10" || ip.startsWith("127."));
-  const counters = { connections: 0, sessions: 0 };
-  const traffic = new Traffic("IPv4", { sockets, clock, log, random: () => 0 }, userspaceModule.parseOptions(raw), counters);
+  const sockets = new FakeSockets((ip) => ["10.96.0.10", "0.0.0.0"].includes(ip) || ip.startsWith("127."));
+  const options = userspaceModule.parseOptions(raw);
+  const traffic = new Traffic("IPv4", { sockets, clock, log, random: () => 0 }, options, new SharedSockets(options));
   traffic.host = hostViewOf({ addresses: ["172.18.0.1"], pods: [] });
   const lost: string[] = [];
   return { fronts: new Fronts(traffic, (id) => lost.push(id)), traffic, sockets, clock, log, lost };

@@ -64,6 +64,12 @@ describe("a client's endpoint", () => {
     expect([table.find(ROW, ME), table.find("another", ME)]).toEqual([undefined, A]);
   });
 
+  it("is not forgotten for clients of another namespace, of which there are more", () => {
+    table.note(ROW, ME, A, 10);
+    for (let client = 0; client < 100; client++) table.note("flood/web:http/TCP", `198.51.100.${client}`, B, 10);
+    expect([table.find(ROW, ME), table.size]).toEqual([A, 3]);
+  });
+
   it("is forgotten for the sake of others when there are too many, the one that was silent longest first", () => {
     for (const client of ["1", "2", "3", "1", "4"]) table.note(ROW, client, A, 10);
     expect(["1", "2", "3", "4"].map((client) => table.find(ROW, client))).toEqual([A, undefined, A, A]);

@@ -1,4 +1,6 @@
-/** More clients than this aren't remembered: the one that was silent longest is forgotten. */
+import { Shares } from "./shares.ts";
+
+/** More clients than this aren't remembered: of the Service that has most, the one that was silent longest is forgotten. */
 const CLIENTS_MAX = 100_000;
 
 interface Kept {
@@ -14,13 +16,14 @@ interface Kept {
 /** Remembers to which endpoint of a row a client was sent. */
 export class AffinityTable {
   readonly #nowMs: () => number;
-  readonly #max: number;
-  /** By row and client, in the order of their latest connections. */
+  /** By row and client. */
   readonly #kept = new Map<string, Kept>();
+  /** Their keys. */
+  readonly #shares: Shares<string>;
 
   constructor(nowMs: () => number, max: number = CLIENTS_MAX) {
     this.#nowMs = nowMs;
-    this.#max = max;
+    this.#shares = new Shares(max);
   }
 
   get size(): number {
@@ -50,7 +53,7 @@ export class AffinityTable {
     const kept = this.#kept.get(key);
     if (kept === undefined || kept.endpoint !== endpoint || kept.proposals === 0) return;
     if (kept.proposals > 1) this.#kept.set(key, { ...kept, proposals: kept.proposals - 1 });
-    else if (kept.before === undefined) this.#kept.delete(key);
+    else if (kept.before === undefined) this.#forget(key, row);
     else this.#kept.set(key, kept.before);
   }
 
@@ -61,13 +64,13 @@ export class AffinityTable {
 
   /** Let go of clients of endpoints a row no longer has: they are not sent back should those return. */
   retain(row: string, endpoints: ReadonlySet<string>): void {
-    for (const [key, kept] of this.#kept) if (kept.row === row && !endpoints.has(kept.endpoint)) this.#kept.delete(key);
+    for (const [key, kept] of this.#kept) if (kept.row === row && !endpoints.has(kept.endpoint)) this.#forget(key, row);
   }
 
   /** Forget what has run out. */
   sweep(): void {
     const nowMs = this.#nowMs();
-    for (const [key, { untilMs }] of this.#kept) if (untilMs <= nowMs) this.#kept.delete(key);
+    for (const [key, { row, untilMs }] of this.#kept) if (untilMs <= nowMs) this.#forget(key, row);
   }
 
   #valid(key: string): Kept | undefined {
@@ -76,9 +79,16 @@ export class AffinityTable {
   }
 
   #put(key: string, kept: Kept): void {
-    this.#kept.delete(key);
+    const { row } = kept;
+    const [oldest] = this.#kept.has(key) ? [] : (this.#shares.giverFor(row)?.held ?? []);
+    if (oldest !== undefined) this.#forget(oldest, this.#kept.get(oldest)?.row ?? row);
     this.#kept.set(key, kept);
-    if (this.#kept.size > this.#max) for (const oldest of this.#kept.keys()) return void this.#kept.delete(oldest);
+    this.#shares.add(row, key);
+  }
+
+  #forget(key: string, row: string): void {
+    this.#kept.delete(key);
+    this.#shares.delete(row, key);
   }
 }
 

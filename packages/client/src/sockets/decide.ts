@@ -87,7 +87,12 @@ function fits(from: Origin, policy: Policy, host: HostView, client: Client, pars
 }
 
 function isThisHost(host: HostView, { ip, askedIp }: Client): boolean {
-  return ip === askedIp || ip.startsWith("127.") || ip === "::1" || host.addresses.has(ip);
+  return ip === askedIp || isLoopback(ip) || host.addresses.has(ip);
+}
+
+/** Whether a canonical address is loopback. */
+export function isLoopback(ip: string): boolean {
+  return ip.startsWith("127.") || ip === "::1";
 }
 
 function isWithin(cidrs: readonly CIDR[], ip: IP | undefined): boolean {

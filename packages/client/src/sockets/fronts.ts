@@ -201,6 +201,7 @@ export class Fronts {
   async #open(object: ListenerObject, policy: Policy): Promise<Seat | ProxyError> {
     const { key, value } = object;
     const at = { ip: value.ip, port: value.port };
+    this.#traffic.shared.own.add(value.transport, at);
     const onLost = (error: Error): void => this.#lose(key, error);
     const front =
       value.transport === "TCP"
@@ -209,7 +210,7 @@ export class Fronts {
     try {
       await front.opened;
     } catch (error) {
-      front.close();
+      this.#shut(front);
       return listenError(key, error);
     }
     const seat: Seat = { front };
@@ -217,8 +218,14 @@ export class Fronts {
     return seat;
   }
 
-  #close(key: string, front: TcpFront | UdpFront): void {
+  #shut(front: TcpFront | UdpFront): void {
+    const { value } = front.policy;
+    this.#traffic.shared.own.delete(value.transport, value);
     front.close();
+  }
+
+  #close(key: string, front: TcpFront | UdpFront): void {
+    this.#shut(front);
     if (front.size === 0) return;
     const fronts = this.#draining.get(key) ?? new Set();
     fronts.add(front);

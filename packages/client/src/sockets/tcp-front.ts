@@ -70,9 +70,10 @@ export class TcpFront {
   }
 
   #accept(stream: ClientStream): void {
-    const { options, counters, log } = this.#traffic;
+    const { options, shared, log } = this.#traffic;
+    const giver = shared.connections.giverFor(this.#policy.value.row);
     const limit =
-      counters.connections >= options.maxConnections
+      giver?.isOwn === true
         ? "max-connections"
         : this.size >= options.maxConnectionsPerListener
           ? "max-connections-per-listener"
@@ -85,11 +86,20 @@ export class TcpFront {
       stream.reset();
       return;
     }
+    if (giver !== undefined) {
+      this.#traffic.seen.refused++;
+      log.warn("a connection was reset: the limit is reached, and others have less", this.name, {
+        limit: `max-connections=${options.maxConnections}`,
+      });
+      // The newest: as if it had been refused.
+      [...giver.held].at(-1)?.end();
+    }
+    const { row } = this.#policy.value;
     const connection = new Connection(stream, this, this.#traffic, () => {
-      counters.connections--;
+      shared.connections.delete(row, connection);
       this.#connections.delete(connection);
     });
-    counters.connections++;
+    shared.connections.add(row, connection);
     this.#traffic.seen.connections++;
     this.#connections.add(connection);
     connection.start();
@@ -131,6 +141,11 @@ class Connection {
     this.leavingSinceMs = isLeaving ? (this.leavingSinceMs ?? this.#traffic.nowMs()) : undefined;
   }
 
+  /** Another Service gets its place. */
+  end(): void {
+    this.reset();
+  }
+
   reset(): void {
     if (this.#isOver) return;
     if (this.#joined !== undefined) {
@@ -152,7 +167,7 @@ class Connection {
       return;
     }
     this.#propose(endpoint.text);
-    this.#dialled = world.sockets.dial(options.endpointMap.get(endpoint.text) ?? endpoint, options.dialSeconds * 1000, {
+    this.#dialled = world.sockets.dial(this.#traffic.placeOf(endpoint), options.dialSeconds * 1000, {
       onOpen: () => this.#open(endpoint),
       onFailure: (error) => {
         this.#traffic.seen.failedDials++;

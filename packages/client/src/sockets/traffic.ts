@@ -1,8 +1,11 @@
 import type { IPFamily, Log } from "@turnout/core";
 import { AffinityTable } from "./affinity.ts";
-import { choose, fateOf } from "./decide.ts";
+import { choose, fateOf, isLoopback } from "./decide.ts";
 import type { Client, Endpoint, HostView, Policy } from "./decide.ts";
-import type { TrafficWorld } from "./sockets.ts";
+import type { Transport } from "./listeners.ts";
+import { OwnSockets } from "./own-sockets.ts";
+import { Shares } from "./shares.ts";
+import type { SocketAddress, TrafficWorld } from "./sockets.ts";
 
 const EVERY_MS = 60_000;
 const SUBJECTS_MAX = 1_000;
@@ -45,16 +48,27 @@ export interface TrafficOptions {
   /** A TCP connection on which nothing moves is closed after this long; 0: it may last. */
   readonly tcpIdleSeconds: number;
   readonly udpIdleSeconds: number;
-  /** TCP connections of all that share {@link Counters}, and of one listener. */
+  /** TCP connections of all that share {@link SharedSockets}, and of one listener. */
   readonly maxConnections: number;
   readonly maxConnectionsPerListener: number;
   readonly maxUdpSessions: number;
 }
 
+/** Something that is open, and may have to give its place to another. */
+export interface Open {
+  end(): void;
+}
+
 /** What both families share: limits concern the process. */
-export interface Counters {
-  connections: number;
-  sessions: number;
+export class SharedSockets {
+  readonly connections: Shares<Open>;
+  readonly sessions: Shares<Open>;
+  readonly own: OwnSockets = new OwnSockets();
+
+  constructor({ maxConnections, maxUdpSessions }: Pick<TrafficOptions, "maxConnections" | "maxUdpSessions">) {
+    this.connections = new Shares(maxConnections);
+    this.sessions = new Shares(maxUdpSessions);
+  }
 }
 
 /** What one family has seen since its start. */
@@ -71,18 +85,18 @@ export class Traffic {
   readonly family: IPFamily;
   readonly world: TrafficWorld;
   readonly options: TrafficOptions;
-  readonly counters: Counters;
+  readonly shared: SharedSockets;
   readonly affinity: AffinityTable;
   readonly log: QuietLog;
   readonly seen: Seen = { connections: 0, sessions: 0, refused: 0, failedDials: 0 };
   /** How clients are told apart; nobody is anything before it is known. */
   host: HostView = { addresses: new Set(), pods: [] };
 
-  constructor(family: IPFamily, world: TrafficWorld, options: TrafficOptions, counters: Counters) {
+  constructor(family: IPFamily, world: TrafficWorld, options: TrafficOptions, shared: SharedSockets) {
     this.family = family;
     this.world = world;
     this.options = options;
-    this.counters = counters;
+    this.shared = shared;
     const nowMs = (): number => world.clock.nowMs();
     this.affinity = new AffinityTable(nowMs);
     this.log = new QuietLog(world.log, nowMs);
@@ -91,9 +105,21 @@ export class Traffic {
   nowMs(): number {
     return this.world.clock.nowMs();
   }
+
+  /** Where an endpoint is connected to. */
+  placeOf(endpoint: Endpoint): SocketAddress {
+    return this.options.endpointMap.get(endpoint.text) ?? endpoint;
+  }
+
+  /** Whether a connection to an endpoint would come to this process itself. */
+  isOwn(transport: Transport, endpoint: Endpoint): boolean {
+    return this.shared.own.has(transport, this.placeOf(endpoint), ({ ip }) => isLoopback(ip) || this.host.addresses.has(ip));
+  }
 }
 
 const NONE: ReadonlySet<string> = new Set();
+/** So many endpoints that are sockets of this proxy are left out for one client. */
+const OWN_MAX = 64;
 
 /** Takes turns, or chooses by chance. */
 export class Balancer {
@@ -109,9 +135,16 @@ export class Balancer {
     const { host, affinity } = this.#traffic;
     const fate = fateOf(policy, host, client);
     if (typeof fate === "string") return undefined;
-    const { row, affinitySeconds } = policy.value;
+    const { row, affinitySeconds, transport } = policy.value;
     const kept = affinitySeconds === undefined ? undefined : affinity.find(row, client.ip);
-    return choose(fate, { kept, tried, next: (count) => this.#next(count) });
+    for (let skipped = tried; skipped.size < tried.size + OWN_MAX;) {
+      const endpoint = choose(fate, { kept, tried: skipped, next: (count) => this.#next(count) });
+      if (endpoint === undefined || !this.#traffic.isOwn(transport, endpoint)) return endpoint;
+      const hint = "no connection to it is made: it would come back for ever. Its slice names an address of a Service, or of a node port";
+      this.#traffic.log.warn("an endpoint is a socket of this proxy, and is left out", endpoint.text, { row, hint });
+      skipped = new Set([...skipped, endpoint.text]);
+    }
+    return undefined;
   }
 
   #next(count: number): number {

@@ -18,6 +18,8 @@ interface Session {
   readonly row: string;
   readonly flow: DatagramFlow;
   lastMs: number;
+  /** Another Service gets its place. */
+  end(): void;
 }
 
 /** All UDP sessions of a family, in the order of their latest datagrams. */
@@ -74,12 +76,13 @@ export class UdpSessions {
   }
 
   #begin(key: string, front: UdpFront, client: SocketAddress): Session | undefined {
-    const { options, counters, affinity, world } = this.#traffic;
+    const { affinity, world } = this.#traffic;
     const endpoint = front.chooseFor(client.ip);
-    if (endpoint === undefined || !this.#makeSpace(options.maxUdpSessions, front.name)) return undefined;
+    if (endpoint === undefined) return undefined;
     const { row, affinitySeconds } = front.policy.value;
+    this.#makeSpace(row, front.name);
     if (affinitySeconds !== undefined) affinity.propose(row, client.ip, endpoint.text, affinitySeconds);
-    const flow = world.sockets.connect(options.endpointMap.get(endpoint.text) ?? endpoint, {
+    const flow = world.sockets.connect(this.#traffic.placeOf(endpoint), {
       onOpen: () => {
         if (affinitySeconds !== undefined) affinity.note(row, client.ip, endpoint.text, affinitySeconds);
       },
@@ -92,37 +95,35 @@ export class UdpSessions {
         this.#end(session);
       },
     });
-    const session: Session = { key, front, client, endpoint, row, flow, lastMs: this.#traffic.nowMs() };
-    counters.sessions++;
+    const end = (): void => this.#end(session);
+    const session: Session = { key, front, client, endpoint, row, flow, lastMs: this.#traffic.nowMs(), end };
     this.#traffic.seen.sessions++;
     return session;
   }
 
-  /** Whether there is room for one more; one that is leaving, or else the one that was silent longest goes for it. */
-  #makeSpace(max: number, name: string): boolean {
-    if (this.#traffic.counters.sessions < max) return true;
-    for (const leaving of this.#leaving.keys()) {
-      this.#end(leaving);
-      return true;
-    }
-    this.#traffic.log.warn("a UDP session was ended early: the limit is reached", name, { limit: `max-udp-sessions=${max}` });
-    for (const oldest of this.#sessions.values()) {
-      this.#end(oldest);
-      return true;
-    }
-    return false;
+  /** Make room for one more, if there is none: one that is leaving goes, or else, of the Service that has most, the one that was silent longest. */
+  #makeSpace(row: string, name: string): void {
+    const { shared, options, log } = this.#traffic;
+    const giver = shared.sessions.giverFor(row);
+    if (giver === undefined) return;
+    const [leaving] = this.#leaving.keys();
+    if (leaving !== undefined) return this.#end(leaving);
+    log.warn("a UDP session was ended early: the limit is reached", name, { limit: `max-udp-sessions=${options.maxUdpSessions}` });
+    const [oldest] = giver.held;
+    oldest?.end();
   }
 
   #touch(session: Session): void {
     session.lastMs = this.#traffic.nowMs();
     this.#sessions.delete(session.key);
     this.#sessions.set(session.key, session);
+    this.#traffic.shared.sessions.add(session.row, session);
   }
 
   #end(session: Session): void {
     // By now its client may have another, under the same key.
     if (!this.#leaving.delete(session) && !this.#sessions.delete(session.key)) return;
-    this.#traffic.counters.sessions--;
+    this.#traffic.shared.sessions.delete(session.row, session);
     this.#withdraw(session);
     session.flow.close();
   }

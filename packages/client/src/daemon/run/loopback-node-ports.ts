@@ -1,6 +1,6 @@
 import { hostPort, isEqual, LOOPBACK_ADDRESS, namesLoopback, objectId } from "@turnout/core";
 import type { ChangeSet, Clock, IPFamily, Log, NodeSettings, ProxyError, ServicePort, Variants } from "@turnout/core";
-import { createNodeSockets, Fronts, Traffic } from "../../sockets/index.ts";
+import { createNodeSockets, Fronts, SharedSockets, Traffic } from "../../sockets/index.ts";
 import type { ListenerObject, Sockets, TrafficOptions } from "../../sockets/index.ts";
 
 /** What the node ports of one family on loopback are served with. */
@@ -111,7 +111,7 @@ export class LoopbackNodePorts {
   constructor(options: LoopbackOptions) {
     this.#options = options;
     const { family, sockets = createNodeSockets() } = options;
-    const traffic = new Traffic(family, { ...options, sockets, random: Math.random }, TRAFFIC, { connections: 0, sessions: 0 });
+    const traffic = new Traffic(family, { ...options, sockets, random: Math.random }, TRAFFIC, new SharedSockets(TRAFFIC));
     this.#fronts = new Fronts(traffic, (id) => this.#lose(id));
     options.onListeners(0);
   }

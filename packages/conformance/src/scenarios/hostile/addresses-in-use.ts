@@ -1,4 +1,4 @@
-import type { Protocol } from "@turnout/core";
+import type { Capability, Protocol } from "@turnout/core";
 import type { RawObject } from "@turnout/core/testing";
 import type { Scenario } from "../../runner/scenario.ts";
 import { addressesOf, service, servicePorts, slicePorts, slices } from "../../runner/short.ts";
@@ -34,6 +34,9 @@ const WEB = [service("web", { number: 1, created: OLD }), ...inNamespace(slices(
 /** Everybody who asks the victim's Service, or the pod itself, gets to the pod. */
 const AS_EVER = [...asksUnmasked("pod-1-3", WEB_IP, "pod-2-1", { port: 80 }), ...asks("pod-1-3 node1", VICTIM, "untouched", AT_POD)];
 
+/** A proxy that connects to endpoints itself would reach its own socket at an endpoint that is another Service's address too: it leaves the endpoint out. */
+const OTHERS_ADDRESSES: readonly Capability[] = ["clientAddress"];
+
 /** What pods, nodes and API servers use can't be claimed as external IP. */
 export const ADDRESSES_IN_USE: readonly Scenario[] = [
   {
@@ -47,9 +50,16 @@ export const ADDRESSES_IN_USE: readonly Scenario[] = [
         probes: asks("pod-1-3", VICTIM, "untouched", AT_POD),
       },
       { say: "the proxy starts again", put: WEB, restart: true, probes: AS_EVER },
+    ],
+  },
+  {
+    name: "an external IP may be an endpoint of another namespace while the slice of that is younger",
+    rules: ["R-73"],
+    needs: OTHERS_ADDRESSES,
+    steps: [
       {
-        say: "its slice is made again, and is younger than the claim",
-        put: inNamespace(slices("web", ["pod-2-1"]), { creationTimestamp: "2024-03-01T00:00:00Z" }),
+        say: "the slice is made after the claim",
+        put: [...WEB, ...thief(VICTIM), ...inNamespace(slices("web", ["pod-2-1"]), { creationTimestamp: "2024-03-01T00:00:00Z" })],
         probes: asks("client1 pod-1-3", VICTIM, "pod-1-2 saw node1", AT_POD),
       },
       { say: "it is the old one again", put: WEB, probes: AS_EVER },
@@ -146,6 +156,7 @@ export const ADDRESSES_IN_USE: readonly Scenario[] = [
   {
     name: "an endpoint that is another Service's external IP is asked as it is",
     rules: ["R-75"],
+    needs: OTHERS_ADDRESSES,
     steps: [
       {
         say: "a Service of the same namespace has the address and port of another one's endpoint as external IP",
