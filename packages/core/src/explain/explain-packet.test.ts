@@ -84,6 +84,16 @@ it("where no proxy runs, what the kernel lacks is the culprit, and starting one 
   expect((await explainPacket({ ...question([OBJECT]), causes: [gone] }, signal)).causes).toEqual([gone]);
 });
 
+it("a list that the kernel has in another order is no difference where the backend says so", async () => {
+  const wanted: KernelObject = { ...OBJECT, value: ["a", "b"] };
+  const asked = question([{ ...OBJECT, value: ["b", "a"] }]);
+  const family = { ...asked.backend.family, skeleton: () => [wanted] };
+  const causes = async (more: object): Promise<readonly string[]> =>
+    (await explainPacket({ ...asked, backend: { ...asked.backend, family: { ...family, ...more } } }, signal)).causes.map(({ id }) => id);
+  expect(await causes({})).toEqual(["kernel_changed"]);
+  expect(await causes({ keepPlaces: (_: KernelObject, held: KernelObject) => held })).toEqual([]);
+});
+
 it("rules of other flags than the proxy's that answers are another proxy's", async () => {
   const asked = question([{ ...OBJECT, value: "accept" }]);
   const family = { ...asked.backend.family, describe: () => ({ what: "the chain a", show: "nft list a", isOfOtherSettings: true }) };
