@@ -27,6 +27,7 @@ const TITLES: Readonly<Record<string, string>> = {
   icmpErrors: "ICMP errors of endpoints and of the node get to the client, as of the service",
   answersToNodePorts: "an answer to a port of the node that is a node port is an answer",
   hostEndpoint: "endpoints in the node's network namespace see the client's address",
+  servedSockets: "what sockets got is not decided on again, where it is another Service's load-balancer IP (R-75)",
   podDevices: "where pods are told by devices, their devices' program takes all for pods' (R-24, R-31)",
   readings: "packets with options, extension headers and in fragments are read; others, and others' marks, are left alone (R-69)",
   origins: "pods are told first, then the host's addresses (R-31, R-32, R-33, R-35)",

@@ -97,6 +97,18 @@ export const PACKET_MISTAKES: readonly Mistake[] = [
     ["the end of a forgotten connection begins a flow", "strays", "    if (packet.is_ending)\n      return TC_ACT_SHOT;\n", ""],
     ["nothing is counted", "clusterIP", "    else\n      count(row, verdict, true);\n", ""],
     ["others' packets are served", "readings", "skb->pkt_type != PACKET_HOST || ", ""],
+    [
+      "what sockets of pods were served is decided on again",
+      "servedSockets",
+      "if (!find_service(&packet.to) || is_of_served_socket(skb, &packet))",
+      "if (!find_service(&packet.to))",
+    ],
+    [
+      "what sockets of the host were served is decided on again",
+      "servedSockets",
+      "if (!service || is_of_served_socket(skb, &packet))",
+      "if (!service)",
+    ],
     ["what is decided is decided again", "established", "is_tracked(skb, &packet, taker) || taker == HOST", "taker == HOST"],
     ["answers are taken for questions", "answersToNodePorts", "is_tracked(skb, &packet, taker) || taker == HOST", "taker == HOST"],
   ]),

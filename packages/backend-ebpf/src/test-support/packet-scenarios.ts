@@ -1,7 +1,8 @@
 // What packets-kernel.test.ts has tried with real packets from a client outside and from a pod: who gets where, and as whom.
 import { readFileSync } from "node:fs";
+import type { ServiceFixture } from "@turnout/core/testing";
 import { at } from "./clients.ts";
-import { NODE, run } from "./network.ts";
+import { NODE, POD_ENDPOINTS, run } from "./network.ts";
 import { ALL_ADDRESSES, atAll, node, ofBoth, OUTER, PATIENCE_MS, PLAIN } from "./packet-services.ts";
 
 /** By name; each in a network of its own. */
@@ -68,6 +69,22 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     });
     const questions = [...atAll(["10.96.0.3", "fd00:96::3"]), at("tcp", NODE.IPv4, 30_005)];
     return { outside: await client.askAll(questions), pod: await pod.askAll(questions) };
+  },
+
+  // What sockets got from one service is another one's load-balancer IP: only who asks that address itself gets to the other's endpoint (R-75).
+  async servedSockets() {
+    const { want, pod, host } = await node({ hasSockets: true });
+    const [address = "", address6 = ""] = POD_ENDPOINTS;
+    const other = (protocol: string, local: number): ServiceFixture => {
+      const spec = { type: "LoadBalancer", ports: [{ name: "main", port: 8080, protocol }] };
+      return { name: `other-${protocol.toLowerCase()}`, number: 2, protocol, local, spec, loadBalancerIPs: [address, address6] };
+    };
+    const questions = atAll(["10.96.0.1", "fd00:96::1"]);
+    want([...ofBoth(PLAIN), other("TCP", 1), other("UDP", 1)]);
+    const served = { pod: await pod.askAll(questions), host: await host.askAll(questions) };
+    const itself = await pod.askAll([at("tcp", address, 8080), at("udp", address6, 8080)]);
+    want([...ofBoth(PLAIN), other("TCP", 0), other("UDP", 0)]);
+    return { served, itself, withoutEndpoints: { pod: await pod.askAll(questions), host: await host.askAll(questions) } };
   },
 
   // Whatever comes by a device of pods is a pod's; there are no pod ranges.

@@ -83,6 +83,11 @@ export const PACKETS_EXPECTED: Readonly<Record<string, unknown>> = {
     outside: [...answers(["10.96.0.3:80", "[fd00:96::3]:80"], 30, CLIENT), tcp("172.18.0.1:30005", "10.1.1.30", CLIENT[0])],
     pod: [...answers(["10.96.0.3:80", "[fd00:96::3]:80"], 30, POD), tcp("172.18.0.1:30005", "10.1.1.30", POD[0])],
   },
+  servedSockets: {
+    served: { pod: answers(CLUSTER_IP, 10, POD), host: answers(CLUSTER_IP, 10, NODE) },
+    itself: [tcp("10.1.1.10:8080", "10.1.1.20", POD[0]), udp("[fd00:1:1::10]:8080", "fd00:1:1::20", POD[1])],
+    withoutEndpoints: { pod: answers(CLUSTER_IP, 10, POD), host: answers(CLUSTER_IP, 10, NODE) },
+  },
   podDevices: { outside: of(CLIENT[0], 50), pod: of(POD[0], 50, 55), clusterIP: [of(NODE[0], 50, 55), of(POD[0], 50, 55)] },
   readings: [],
   origins: {

@@ -43,11 +43,11 @@ export interface Proxy {
 }
 
 /** Load the programs of sockets, go into the cgroup and attach them to it; they go with this process. */
-export async function startSockets(cgroup: string, objectFile: string): Promise<Proxy> {
+export async function startSockets(cgroup: string, objectFile: string, maps: ReturnType<typeof mapChoices> = mapChoices()): Promise<Proxy> {
   if (!existsSync(cgroup)) mkdirSync(cgroup);
   writeFileSync(`${cgroup}/cgroup.procs`, String(process.pid));
   const bpf = createBpf();
-  const object = await bpf.load(objectFile, { maps: mapChoices() });
+  const object = await bpf.load(objectFile, { maps });
   for (const [program, hook] of Object.entries(HOOKS)) bpf.attachToCgroup(object.program(program), cgroup, hook);
   return proxyOf(object);
 }
