@@ -129,16 +129,19 @@ export type NftObject =
   | AffinityServingObject
   | ElementObject;
 
-/** Lay endpoints out as the kernel has them, as far as that goes: packets pick any place of a pool. Pure. */
+/** Lay endpoints out as the kernel has them, as far as that goes: packets pick any place of a pool. Where nothing moves it is `wanted` itself. Pure. */
 export function keepEndpointPlaces(wanted: NftObject, held: NftObject): NftObject {
   if (
-    (wanted.kind === "large-pool" && held.kind === "large-pool") ||
-    (wanted.kind === "affinity-endpoints" && held.kind === "affinity-endpoints")
-  )
-    return { ...wanted, value: keepPlaces(wanted.value, held.value) };
-  if ((wanted.kind !== "service" && wanted.kind !== "nodeport") || wanted.kind !== held.kind) return wanted;
+    (wanted.kind === "large-pool" || wanted.kind === "affinity-endpoints") &&
+    (held.kind === "large-pool" || held.kind === "affinity-endpoints")
+  ) {
+    const value = keepPlaces(wanted.value, held.value);
+    return value === wanted.value ? wanted : { ...wanted, value };
+  }
+  if ((wanted.kind !== "service" && wanted.kind !== "nodeport") || (held.kind !== "service" && held.kind !== "nodeport")) return wanted;
   const [of, at] = [wanted.value, held.value];
-  return { ...wanted, value: { ...of, cluster: keepPlaces(of.cluster, at.cluster), local: keepPlaces(of.local, at.local) } };
+  const [cluster, local] = [keepPlaces(of.cluster, at.cluster), keepPlaces(of.local, at.local)];
+  return cluster === of.cluster && local === of.local ? wanted : { ...wanted, value: { ...of, cluster, local } };
 }
 
 /** Names of the plain sets. */
