@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { ProxyError } from "@turnout/core";
 import { describe, expect, it } from "vitest";
-import { closedHealthPortEvent, externalChangeEvent, ownServerEvent, PROXY_EVENTS, type ProxyEvent } from "./proxy-events.ts";
+import { closedHealthPortEvent, externalChangeEvent, issueEvents, ownServerEvent, PROXY_EVENTS, type ProxyEvent } from "./proxy-events.ts";
 
 function bindError(code: string, object: string): ProxyError {
   return new ProxyError("already_exists", "can't listen", { object, cause: Object.assign(new Error("listen"), { code }) });
@@ -54,6 +54,49 @@ it("docs/operations.md names the events that there are, with their types and obj
   const [, table = ""] = page.split("| reason | type | object |");
   const rows = [...(table.split("\n\n")[0] ?? "").matchAll(/^\| `(\w+)` \| (\w+) \| (\w+) \|/gm)].map(([, ...cells]) => cells);
   expect(rows).toEqual(Object.entries(PROXY_EVENTS).map(([reason, { type, object }]) => [reason, type, object]));
+});
+
+describe("R-55 a report is an event of the cluster at the Service that it concerns", () => {
+  const said = { what: "bad range, it is left out: 1.2.3.4/33", hint: "write a CIDR" };
+
+  it.each<[object: string, service: string | undefined, regarding: string, note: string, matter: string]>([
+    [
+      "Service shop/cart",
+      undefined,
+      "shop/cart",
+      "bad range, it is left out: 1.2.3.4/33; write a CIDR",
+      "Service shop/cart bad range, it is left out",
+    ],
+    [
+      "Service port shop/cart:http/TCP",
+      undefined,
+      "shop/cart",
+      "Service port shop/cart:http/TCP: bad range, it is left out: 1.2.3.4/33; write a CIDR",
+      "Service port shop/cart:http/TCP bad range, it is left out",
+    ],
+    [
+      "EndpointSlice shop/cart-1",
+      "shop/cart",
+      "shop/cart",
+      "EndpointSlice shop/cart-1: bad range, it is left out: 1.2.3.4/33; write a CIDR",
+      "EndpointSlice shop/cart-1 bad range, it is left out",
+    ],
+  ])("%s", (object, service, regarding, note, matter) => {
+    const [namespace = "", name = ""] = regarding.split("/");
+    expect(issueEvents({ object, ...said, ...(service === undefined ? {} : { service }) })).toEqual([
+      { reason: "ServiceProblem", type: "Warning", action: "ReadService", note, matter, service: { namespace, name }, isOfCluster: true },
+    ]);
+  });
+
+  it("but none where it concerns no Service, and no second one where it asks for one itself", () => {
+    for (const object of ["Node node1", "EndpointSlice shop/lost", "services.yaml:7"]) expect(issueEvents({ object, ...said })).toEqual([]);
+    const events = [{ reason: "AddressContested", service: "shop/cart", note: "taken" }] as const;
+    expect(issueEvents({ object: "Service port shop/cart:http/TCP", ...said, events })).toMatchObject([{ reason: "AddressContested" }]);
+    expect(issueEvents({ object: "Service port shop/other:http/TCP", ...said, events }).map(({ reason }) => reason)).toEqual([
+      "AddressContested",
+      "ServiceProblem",
+    ]);
+  });
 });
 
 describe("rules that others changed", () => {
