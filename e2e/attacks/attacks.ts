@@ -135,13 +135,13 @@ export const ATTACKS: readonly Attack[] = [
       await alternately(arena, signal, 1_000, [slices("affine", 1_000, { spare: 5 }), slices("affine", 1_000)]),
   },
   {
-    name: "140,000 clients are remembered, and an endpoint with affinity comes and goes",
+    name: "100,000 clients are remembered, and an endpoint with affinity comes and goes",
     prepare: async ({ api }) => {
       const service = { name: "memory", affinitySeconds: 86_400, ports: [DNS], externalIPs: ["198.51.100.210"] };
       await api.apply([evil(service), ...slices("memory", 10).map(overUdp)]);
     },
     play: async (arena, signal) => {
-      await arena.flood(["clients", "198.51.100.210", "53", "140000"], signal);
+      await arena.flood(["clients", "198.51.100.210", "53", "100000"], signal);
       await alternately(arena, signal, 1_000, [slices("memory", 10, { spare: 5 }).map(overUdp), slices("memory", 10).map(overUdp)]);
     },
   },
