@@ -233,6 +233,12 @@ describe("values", () => {
     expect(configure({ "healthz-port": "99" }).warnings).toEqual(["--healthz-port is deprecated, use --healthz-bind-address instead"]);
   });
 
+  test("one Service may have a million entries", () => {
+    expect(configure({ "max-service-entries": "1000000" }).serviceEntriesMax).toBe(1_000_000);
+    for (const text of ["0", "1000001"])
+      expect(() => configure({ "max-service-entries": text })).toThrow(`${text} must be between 1 and 1000000: --max-service-entries`);
+  });
+
   test("whole numbers are written as Go reads them", () => {
     for (const [text, bit] of [
       ["0x0e", 14],
