@@ -1,4 +1,5 @@
-import { parseCIDR, parseIP } from "./addresses.ts";
+import { parseCIDR } from "./addresses.ts";
+import type { IP } from "./addresses.ts";
 
 /** One range, and what is known of it. */
 export interface IndexedRange<T> {
@@ -24,9 +25,7 @@ export class RangeIndex<T> {
   }
 
   /** The range around an address of the same family; of several one. */
-  find(address: string): IndexedRange<T> | undefined {
-    const ip = this.#byShift.size === 0 ? undefined : parseIP(address);
-    if (ip === undefined) return undefined;
+  find(ip: IP): IndexedRange<T> | undefined {
     for (const [shift, known] of this.#byShift) {
       const found = known.get(ip.value >> shift);
       if (found !== undefined) return found;

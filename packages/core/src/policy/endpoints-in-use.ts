@@ -15,7 +15,7 @@ export interface EndpointOwner {
   readonly createdMs: number;
 }
 
-/** What is known of an address: how many rows want it, and, by `port protocol`, which Services have endpoints there. */
+/** What is known of an address: how many rows want it, and, by `address port protocol`, which Services have endpoints there. */
 interface Watched {
   count: number;
   /** Undefined: none, as nearly always. */
@@ -23,6 +23,7 @@ interface Watched {
 }
 
 const NONE: ReadonlySet<string> = new Set();
+const NO_PLACES: ReadonlyMap<string, number> = new Map();
 
 /**
  * Which endpoints have an address that Services want as external or load-balancer IP.
@@ -36,8 +37,8 @@ export class EndpointsInUse {
   readonly #fresh = new Set<string>();
   /** Those that no row may want any more. */
   readonly #idle = new Set<string>();
-  /** Of each Service with endpoints at watched addresses, these. */
-  readonly #addressesOf = new Map<string, ReadonlySet<string>>();
+  /** Of each Service with endpoints at watched addresses these, with when their slice was created. */
+  readonly #knownOf = new Map<string, Map<string, number>>();
 
   /** One more row wants an address. */
   watch(address: string): void {
@@ -56,7 +57,7 @@ export class EndpointsInUse {
   /** Find a Service of another namespace whose endpoint has this address and port: the one with the oldest slice, of equal ones the first by name. */
   ownerOf(address: string, port: number, protocol: Protocol, namespace: string): EndpointOwner | undefined {
     let found: EndpointOwner | undefined;
-    for (const owner of this.#watched.get(address)?.owners?.get(`${port} ${protocol}`)?.values() ?? []) {
+    for (const owner of this.#watched.get(address)?.owners?.get(`${address} ${port} ${protocol}`)?.values() ?? []) {
       if (owner.service.startsWith(`${namespace}/`)) continue;
       if (found === undefined || isBefore(owner, found)) found = owner;
     }
@@ -73,7 +74,9 @@ export class EndpointsInUse {
     if (this.#watched.size === 0) return NONE;
     const touched = new Set<string>();
     for (const service of changed) this.#read(service, source, touched);
-    if (this.#fresh.size > 0) for (const service of source.sliceOwners()) this.#search(service, source, this.#fresh, touched);
+    if (this.#fresh.size > 0)
+      for (const service of source.sliceOwners())
+        for (const [place, createdMs] of this.#placesOf(service, source, this.#fresh)) this.#note(place, { service, createdMs }, touched);
     this.#fresh.clear();
     return touched;
   }
@@ -81,43 +84,56 @@ export class EndpointsInUse {
   #forget(address: string): void {
     this.#watched.delete(address);
     this.#fresh.delete(address);
-    if (this.#watched.size === 0) this.#addressesOf.clear();
+    if (this.#watched.size === 0) this.#knownOf.clear();
   }
 
-  /** Replace what is known of a Service's endpoints. */
+  /** Replace what is known of a Service's endpoints. Those that stay where they were touch nothing, whatever their conditions. */
   #read(service: string, source: SlicesByService, touched: Set<string>): void {
-    for (const address of this.#addressesOf.get(service) ?? NONE)
-      for (const [place, owners] of this.#watched.get(address)?.owners ?? [])
-        if (owners.delete(service)) touched.add(`${address} ${place}`);
-    this.#addressesOf.delete(service);
-    this.#search(service, source, this.#watched, touched);
+    const before = this.#knownOf.get(service) ?? NO_PLACES;
+    const after = this.#placesOf(service, source, this.#watched);
+    for (const place of before.keys()) if (!after.has(place)) this.#drop(place, service, touched);
+    for (const [place, createdMs] of after) if (before.get(place) !== createdMs) this.#note(place, { service, createdMs }, touched);
+    if (after.size === 0) this.#knownOf.delete(service);
   }
 
-  #search(service: string, source: SlicesByService, addresses: { has(address: string): boolean }, touched: Set<string>): void {
-    let found: Set<string> | undefined;
+  /** The places of a Service's endpoints at these addresses, each with when its oldest slice was created. */
+  #placesOf(service: string, source: SlicesByService, addresses: { has(address: string): boolean }): ReadonlyMap<string, number> {
+    let found: Map<string, number> | undefined;
     for (const { endpoints, ports, createdMs } of source.slices(service).values()) {
       for (const { ip } of endpoints) {
         if (!addresses.has(ip)) continue;
-        found ??= new Set(this.#addressesOf.get(service));
-        found.add(ip);
+        found ??= new Map<string, number>();
         for (const { port, protocol } of ports) {
-          const place = `${port} ${protocol}`;
-          touched.add(`${ip} ${place}`);
-          this.#note(ip, place, { service, createdMs });
+          const place = `${ip} ${port} ${protocol}`;
+          found.set(place, Math.min(createdMs, found.get(place) ?? createdMs));
         }
       }
     }
-    if (found !== undefined) this.#addressesOf.set(service, found);
+    return found ?? NO_PLACES;
   }
 
-  #note(address: string, place: string, owner: EndpointOwner): void {
-    const known = this.#watched.get(address);
+  #note(place: string, owner: EndpointOwner, touched: Set<string>): void {
+    const known = this.#watched.get(addressIn(place));
     if (known === undefined) return;
     known.owners ??= new Map();
     const owners = known.owners.get(place);
     if (owners === undefined) known.owners.set(place, new Map([[owner.service, owner]]));
-    else if (isBefore(owner, owners.get(owner.service))) owners.set(owner.service, owner);
+    else owners.set(owner.service, owner);
+    const places = this.#knownOf.get(owner.service);
+    if (places === undefined) this.#knownOf.set(owner.service, new Map([[place, owner.createdMs]]));
+    else places.set(place, owner.createdMs);
+    touched.add(place);
   }
+
+  #drop(place: string, service: string, touched: Set<string>): void {
+    this.#watched.get(addressIn(place))?.owners?.get(place)?.delete(service);
+    this.#knownOf.get(service)?.delete(place);
+    touched.add(place);
+  }
+}
+
+function addressIn(place: string): string {
+  return place.slice(0, place.indexOf(" "));
 }
 
 function isBefore(a: EndpointOwner, b: EndpointOwner | undefined): boolean {

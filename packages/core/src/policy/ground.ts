@@ -90,12 +90,13 @@ export function useOf(
   endpoints?: EndpointsInUse,
 ): AddressUse | undefined {
   const isExternal = kind === "externalIP";
-  if (!isExternal && kind !== "loadBalancerIP") return undefined;
-  const range = isExternal ? rangeAround(address, ground) : undefined;
+  const ip = isExternal || kind === "loadBalancerIP" ? parseIP(address) : undefined;
+  if (ip === undefined) return undefined;
+  const range = isExternal ? ground.serviceRanges.find((one) => cidrContains(one, ip))?.text : undefined;
   if (range !== undefined) return { as: "serviceRange", by: range, isRefused: true };
   if (wanted.protocol === "TCP" && ground.sourceAddresses.has(`${address} ${port}`)) return { as: "source", by: "", isRefused: isExternal };
-  const own = ground.ownPodRanges.find(address);
-  const pods = own ?? ground.podRanges.find(address);
+  const own = ground.ownPodRanges.find(ip);
+  const pods = own ?? ground.podRanges.find(ip);
   const isOwn = own !== undefined;
   const owner = endpoints?.ownerOf(address, port, wanted.protocol, wanted.namespace);
   const isOlder = isRefusedFor(owner, wanted.createdMs, ground);
@@ -108,9 +109,4 @@ export function useOf(
 /** Tell whether another namespace's endpoint keeps an external IP from a Service that was created then. */
 export function isRefusedFor(owner: EndpointOwner | undefined, createdMs: number, { isStrict }: Ground): boolean {
   return owner !== undefined && (isStrict || owner.createdMs < createdMs);
-}
-
-function rangeAround(address: string, { serviceRanges }: Ground): string | undefined {
-  const ip = serviceRanges.length === 0 ? undefined : parseIP(address);
-  return ip === undefined ? undefined : serviceRanges.find((range) => cidrContains(range, ip))?.text;
 }
