@@ -4,6 +4,7 @@ import type {
   Backend,
   BackendMetric,
   BackendModule,
+  Capacity,
   Context,
   Counts,
   Delta,
@@ -32,7 +33,7 @@ import { TABLE_OBJECT } from "./packets/nft-table.ts";
 import type { EbpfObject, TableObject } from "./objects.ts";
 import { PacketHost } from "./packets/packet-host.ts";
 import { readLook } from "./observe.ts";
-import { EBPF_OPTIONS } from "./options.ts";
+import { capacitiesOf, EBPF_OPTIONS } from "./options.ts";
 import type { EbpfFacts, EbpfOptions } from "./options.ts";
 import { PinnedMaps } from "./pins/pinned-maps.ts";
 import { explainPlan, planDelta } from "./plan.ts";
@@ -179,6 +180,11 @@ class EbpfBackend implements Backend<EbpfFacts, EbpfObject, Step> {
     const { options } = this.#shared;
     if (options.counters) this.#counted.add(rowId(row.key, row.family));
     return renderRow(row, context, options);
+  }
+
+  capacities(): readonly Capacity[] {
+    const { options, families } = this.#shared;
+    return capacitiesOf(options.sizes, families.size);
   }
 
   /** Services with the same endpoints have one list, and so it is with source ranges. */

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { rawService, rawSlice, rowsOf } from "@turnout/core/testing";
 import { ebpfModule } from "./module.ts";
-import { DEFAULT_SIZES, maxEntries, optionFor } from "./options.ts";
+import { capacitiesOf, DEFAULT_SIZES, maxEntries, optionFor } from "./options.ts";
 
 describe("options", () => {
   it("have defaults", () => {
@@ -63,5 +64,26 @@ describe("options", () => {
     const sized = [...header.matchAll(/max_entries, (\d+)\);[^}]*\} (\w+) SEC/g)].map(([, entries, map]) => [map, Number(entries)]);
     expect(Object.fromEntries(sized)).toMatchObject(maxEntries(DEFAULT_SIZES));
     expect([optionFor("asked_udp"), optionFor("counters"), optionFor("opted_out")]).toEqual(["max-sockets", "max-services", undefined]);
+  });
+
+  it("R-76 have rows of each family want half of a map at most, together", () => {
+    const all = capacitiesOf({ ...DEFAULT_SIZES, services: 10 }, 2);
+    expect(all.map(({ max, hint }) => [max, hint])).toEqual([
+      [3, "raise the option max-services"],
+      [262_144, "raise the option max-endpoints"],
+      [65_536, "raise the option max-ranges"],
+    ]);
+    const row = [
+      ...rowsOf([
+        rawService(
+          "cart",
+          { type: "LoadBalancer", loadBalancerSourceRanges: ["192.0.2.0/24", "198.51.100.0/24"] },
+          { ingress: [{ ip: "203.0.113.1" }] },
+        ),
+        rawSlice("cart", [{ ip: "10.1.0.1" }, { ip: "10.1.0.2" }]),
+      ]).values(),
+    ][0];
+    if (row === undefined) throw new Error("there is a row");
+    expect(all.map(({ sizeOf }) => sizeOf(row))).toEqual([2, 2, 2]);
   });
 });

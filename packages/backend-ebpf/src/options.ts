@@ -1,8 +1,8 @@
 import { listOption, numberOption, switchOption, textOption } from "@turnout/core/backend";
-import type { IPFamily, OptionOf, OptionsOf } from "@turnout/core/backend";
+import type { Capacity, IPFamily, OptionOf, OptionsOf } from "@turnout/core/backend";
 import type { DeviceFact } from "./packets/devices.ts";
 
-/** How many elements the maps may have. */
+/** How many elements the maps may have. Of the first three, rows may want half: what replaces an element is written before that goes. */
 export interface MapSizes {
   /** Destinations of both families; also the rows that are counted. */
   readonly services: number;
@@ -57,7 +57,7 @@ export interface EbpfFacts {
 export const ROOT_CGROUP = "1";
 
 /** Sizes where nothing is said; those in programs/layout.h. */
-export const DEFAULT_SIZES: MapSizes = { services: 65_536, endpoints: 524_288, ranges: 65_536, affinity: 65_536, sockets: 131_072 };
+export const DEFAULT_SIZES: MapSizes = { services: 262_144, endpoints: 1_048_576, ranges: 262_144, affinity: 65_536, sockets: 131_072 };
 
 /** Which option gives each map its size. */
 const SIZED_BY = {
@@ -110,6 +110,18 @@ function like(form: RegExp): (text: string) => string | undefined {
 /** How many entries each map is loaded with, by its name in C; others have those of the C. */
 export function maxEntries(sizes: MapSizes): Readonly<Record<string, number>> {
   return Object.fromEntries(Object.entries(SIZED_BY).map(([map, by]) => [map, sizes[by]]));
+}
+
+/** What rows of one of so many families may want of the maps: half of a map, as what replaces an element is written before that goes. */
+export function capacitiesOf(sizes: MapSizes, familyCount: number): readonly Capacity[] {
+  const counted: readonly (readonly ["services" | "endpoints" | "ranges", string, Capacity["sizeOf"]])[] = [
+    ["services", "addresses and ports", ({ destinations }) => destinations.length],
+    ["endpoints", "endpoints", ({ cluster, local }) => cluster.length + local.length],
+    ["ranges", "source ranges", ({ destinations }) => destinations.reduce((sum, { sourceRanges = [] }) => sum + sourceRanges.length, 0)],
+  ];
+  return counted.map(([of, name, sizeOf]) => {
+    return { name, max: Math.ceil(sizes[of] / 2 / familyCount), hint: `raise the option max-${of}`, sizeOf };
+  });
 }
 
 /** The option to raise when a map is full; undefined: it has no option. */

@@ -12,6 +12,7 @@ export type {
   CountName,
   Counts,
   BackendModule,
+  Capacity,
   Context,
   Dataplane,
   Delta,

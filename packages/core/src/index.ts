@@ -73,6 +73,8 @@ export type { NodeChanges, TableView, TableViewOptions } from "./state/table-vie
 export { flowsToForget } from "./sync/flows/conntrack.ts";
 export { Ledger } from "./sync/ledger.ts";
 export type { SyncedEvent, SyncObserver } from "./sync/observer.ts";
+export { NamespaceShares } from "./sync/turns/namespace-shares.ts";
+export type { SharesOptions } from "./sync/turns/namespace-shares.ts";
 export { SERVICE_ENTRIES_MAX, ServiceBound } from "./sync/service-bound.ts";
 export type { ServiceBoundOptions } from "./sync/service-bound.ts";
 export type { Refusal } from "./sync/reconciler.ts";

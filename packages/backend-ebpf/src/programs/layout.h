@@ -110,7 +110,7 @@ struct settings {
 // Sizes are those without options; options.ts has the names.
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 65536);
+  __uint(max_entries, 262144);
   __uint(map_flags, BPF_F_NO_PREALLOC);
   __type(key, struct destination);
   __type(value, struct service);
@@ -118,7 +118,7 @@ struct {
 
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 524288);
+  __uint(max_entries, 1048576);
   __uint(map_flags, BPF_F_NO_PREALLOC);
   __type(key, struct place);
   __type(value, struct endpoint);
@@ -148,7 +148,7 @@ struct {
 // Source ranges, named by their content as lists are.
 struct {
   __uint(type, BPF_MAP_TYPE_LPM_TRIE);
-  __uint(max_entries, 65536);
+  __uint(max_entries, 262144);
   __uint(map_flags, BPF_F_NO_PREALLOC);
   __type(key, struct source_range);
   __type(value, __u32); // 1
@@ -197,7 +197,7 @@ struct {
 // By row. User space makes and deletes the elements.
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-  __uint(max_entries, 65536);
+  __uint(max_entries, 262144);
   __uint(map_flags, BPF_F_NO_PREALLOC);
   __type(key, __u64);
   __type(value, struct counters);

@@ -50,6 +50,7 @@ export const SCENARIOS: readonly Scenario[] = [
 export const WITHOUT_PACKETS: Readonly<Record<string, string>> = {
   "R-51": "it is about how a number is counted that only the health check node port tells",
   "R-67": "rows beyond the bound never reach a backend",
+  "R-76": "rows beyond a namespace's share never reach a backend",
   "R-70":
     "addresses that aren't allowed are left out where Services are read, so they never reach a backend; real packets show it in e2e/attacks.test.ts",
 };

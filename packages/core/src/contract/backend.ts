@@ -329,6 +329,8 @@ export interface Backend<H, K extends KernelObject, S> {
    * Edges: a count that is smaller than before has begun anew. Called only where the module's {@link BackendModule.countingOptions} were passed.
    */
   counts?(signal: AbortSignal, isKnown: (object: string) => boolean): Promise<ReadonlyMap<string, Counts>>;
+  /** What it has a finite amount of, for rows of this family. Asked with each change set; always the same ones in the same order. Default: nothing. */
+  capacities?(): readonly Capacity[];
   /** Remove everything of ours; by default what observe finds is removed. */
   cleanup?(signal: AbortSignal): Promise<void>;
   /**
@@ -337,6 +339,21 @@ export interface Backend<H, K extends KernelObject, S> {
    * @throws {ProxyError} `tool_missing` where nobody can look.
    */
   leftovers?(isInUse: boolean, signal: AbortSignal): Promise<readonly Leftover[]>;
+}
+
+/**
+ * Something of which a backend has a finite amount, such as elements of a kernel's table. The core shares it by namespace (R-76): a backend is never
+ * asked for rows that need more. Leave space for what is written before what it replaces goes.
+ */
+export interface Capacity {
+  /** What it counts, as a plural: `destinations`. */
+  readonly name: string;
+  /** How many there may be. */
+  readonly max: number;
+  /** What makes it larger, as a verb: `raise the option max-services`. */
+  readonly hint: string;
+  /** How many a row takes at most. Pure. */
+  readonly sizeOf: (row: ServicePort) => number;
 }
 
 /** What a module keeps on one host: whatever both families share is made once, here. */

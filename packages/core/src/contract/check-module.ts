@@ -112,6 +112,7 @@ const BACKEND: Readonly<Record<string, Rule>> = {
   looksUpCheaply: optional(rule("true or false", (value) => typeof value === "boolean")),
   metrics: optional(FUNCTION),
   counts: optional(FUNCTION),
+  capacities: optional(FUNCTION),
   cleanup: optional(FUNCTION),
   leftovers: optional(FUNCTION),
 };

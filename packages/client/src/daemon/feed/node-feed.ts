@@ -1,8 +1,10 @@
 import {
   lastingContext,
+  NamespaceShares,
   objectId,
   ProxyError,
   ServiceBound,
+  type Backend,
   type ChangeSet,
   type Feed,
   type IPFamily,
@@ -31,6 +33,8 @@ export interface NodeFeedOptions {
   readonly family: IPFamily;
   readonly log: Log;
   readonly bound: ServiceBoundOptions;
+  /** Absent: nothing of what it has is shared. */
+  readonly backend?: Pick<Backend<never, never, never>, "capacities">;
   /** Undefined: a state without any Service is trusted. */
   readonly guard?: FeedGuard | undefined;
 }
@@ -41,13 +45,15 @@ export interface NodeFeedOptions {
  * 1. A whole state without any row, in no family, is not trusted where rows are in force: that is a wrong file or API server rather than a fixture.
  *    It is logged, rules stay, and whatever has rows again is handed on ({@link FeedGuard}).
  * 2. Endpoints of Services that have too many are left out ({@link ServiceBound}).
- * 3. It is noted whether the node has other addresses, and whether health check node ports changed. In any case Services are followed.
+ * 3. Ports of namespaces that want more than their share of what the backend has are held back ({@link NamespaceShares}).
+ * 4. It is noted whether the node has other addresses, and whether health check node ports changed. In any case Services are followed.
  *
  * Edges: rows that go one by one are trusted, also the last one. Between node-state servers and after restarts only whole states count.
  */
 export class NodeFeed implements Feed {
   readonly #options: NodeFeedOptions;
   readonly #bound: ServiceBound;
+  readonly #shares: NamespaceShares;
   readonly #healthRows = new Set<string>();
   #node: NodeContext | undefined;
   #isHealthTouched = false;
@@ -60,6 +66,7 @@ export class NodeFeed implements Feed {
   constructor(options: NodeFeedOptions) {
     this.#options = options;
     this.#bound = new ServiceBound(options.bound);
+    this.#shares = new NamespaceShares({ capacities: () => options.backend?.capacities?.() ?? [], report: options.bound.report });
     options.guard?.states.join(options.family);
   }
 
@@ -77,14 +84,14 @@ export class NodeFeed implements Feed {
 
   /** @see Feed @throws {ProxyError} `not_found` for a state that isn't trusted, where that is an error at once. */
   async next(signal: AbortSignal): Promise<ChangeSet> {
-    const changes = this.#bound.limit(await this.#trusted(signal));
+    const changes = this.#shares.limit(this.#bound.limit(await this.#trusted(signal)));
     this.#noteHealth(changes);
     return changes.node === undefined ? changes : { ...changes, node: this.#noteNode(changes.node, changes.full) };
   }
 
   /** @see Feed */
   issues(): Iterable<Issue> {
-    return [...(this.#options.feed.issues?.() ?? []), ...this.#bound.issues()];
+    return [...(this.#options.feed.issues?.() ?? []), ...this.#bound.issues(), ...this.#shares.issues()];
   }
 
   async #trusted(signal: AbortSignal): Promise<ChangeSet> {

@@ -109,7 +109,7 @@ export class FamilyRun<H, K extends KernelObject, S> {
     this.#startedMs = world.clock.nowMs();
     const entriesMax = config.serviceEntriesMax ?? module.serviceEntriesMax ?? SERVICE_ENTRIES_MAX;
     const guard = parts.states === undefined ? undefined : this.#guardFor(parts.states);
-    this.#feed = new NodeFeed({ feed: parts.feed, family, log: world.log, bound: { entriesMax, report }, guard });
+    this.#feed = new NodeFeed({ feed: parts.feed, family, log: world.log, bound: { entriesMax, report }, backend, guard });
     this.#health = familyHealth({ ...parts, node: () => this.#loop.node });
     this.#repair = new HostRepair({
       ...parts,

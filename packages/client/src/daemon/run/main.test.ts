@@ -67,6 +67,29 @@ describe("a running proxy", () => {
     expect(used()).toEqual([1, 5]);
   });
 
+  test("R-76 a namespace that wants more than its share keeps no other's Services out, and is reported", async () => {
+    const capacity = { name: "rows", max: 2, hint: "use fewer", sizeOf: () => 1 };
+    void proxy.start(
+      {},
+      withBackends(toyModule(proxy.kernel), () => ({ capacities: () => [capacity] })),
+    );
+    const rowOf = (namespace: string, name: string, address: string): ReturnType<typeof toyRow> => {
+      const row = toyRow(name);
+      const destinations = row.destinations.map((one) => ({ ...one, address }));
+      return { ...row, key: `${namespace}/${name}:http/TCP`, name: { ...row.name, namespace }, destinations };
+    };
+    proxy.feeds.IPv4.push(toyFull(["a", "b", "c"].map((name, at) => rowOf("evil", name, `10.96.0.${at}`))));
+    proxy.feeds.IPv6.push(toyFull([], toyNode({ family: "IPv6", addresses: [] })));
+    await flushPromises();
+    const inForce = (): readonly string[] => [...proxy.kernel.objects.IPv4.keys()].filter((id) => id.startsWith("service "));
+    expect(inForce()).toEqual(["service 10.96.0.0:80", "service 10.96.0.1:80"]);
+    proxy.feeds.IPv4.push(toyChange({ set: [rowOf("shop", "cart", "10.96.1.1")] }));
+    await proxy.world.clock.advance(100);
+    expect(inForce()).toEqual(["service 10.96.0.0:80", "service 10.96.1.1:80"]);
+    const reported = proxy.world.log.lines.filter((line) => line.startsWith("warn its namespace has more than its share"));
+    expect(reported).toEqual([expect.stringContaining("object=Service evil/c"), expect.stringContaining("object=Service evil/b")]);
+  });
+
   test("Services are followed on when the node has another address, and when nobody knows it any more", async () => {
     const done = proxy.start();
     proxy.pushBoth();

@@ -1,0 +1,220 @@
+import type { Capacity } from "../../contract/backend.ts";
+import type { Issue } from "../../model/api-objects.ts";
+import type { ChangeSet, ServicePort } from "../../model/rows.ts";
+import { serviceKeyOf } from "../../model/names.ts";
+
+/** Where a backend's capacities are known, and what is called with a Service of which ports are held back. */
+export interface SharesOptions {
+  /** Called with each change set. */
+  readonly capacities: () => readonly Capacity[];
+  readonly report: (issue: Issue) => void;
+}
+
+/** A row, with how much of each capacity it takes. */
+interface SizedRow {
+  readonly row: ServicePort;
+  readonly sizes: readonly number[];
+  isHeld: boolean;
+}
+
+/** A Service, with what its rows take together. */
+interface Wanted {
+  readonly key: string;
+  createdMs: number;
+  readonly rows: Map<string, SizedRow>;
+  readonly sums: number[];
+  /** No row takes less. */
+  readonly least: number[];
+  held: number;
+  /** What a row that is held back does not fit into. */
+  lacks: Capacity | undefined;
+}
+
+/** A namespace, with what its Services take together. */
+interface Namespace {
+  readonly services: Map<string, Wanted>;
+  readonly sums: number[];
+}
+
+/** Rows that come into force and go, and Services of which the first row goes. */
+interface Moves {
+  readonly released: ServicePort[];
+  readonly held: string[];
+  readonly reported: Wanted[];
+}
+
+/**
+ * Shares what a backend has a finite amount of by namespace: as long as all rows fit, each namespace has what it wants. Otherwise the namespaces that
+ * want most are cut to one level, and all others keep theirs (max-min fairness).
+ *
+ * Edges: which rows are in depends on what is wanted now, never on history. Of a namespace beyond the level, older Services go first. A Service is
+ * reported when its first row is held back.
+ * Shape: costs what changed while all fit; otherwise also the Services of namespaces beyond the level.
+ * @source rule R-76
+ */
+export class NamespaceShares {
+  readonly #options: SharesOptions;
+  readonly #namespaces = new Map<string, Namespace>();
+  readonly #namespaceOf = new Map<string, string>();
+  readonly #held = new Set<Wanted>();
+
+  constructor(options: SharesOptions) {
+    this.#options = options;
+  }
+
+  /** Services of which ports are held back now. */
+  issues(): Iterable<Issue> {
+    return Array.from(this.#held, issueOf);
+  }
+
+  /** Return a change set without the rows that have no place, and with those that have one again. */
+  limit(changes: ChangeSet): ChangeSet {
+    const capacities = this.#options.capacities();
+    if (capacities.length === 0) return changes;
+    if (changes.full) for (const all of [this.#namespaces, this.#namespaceOf, this.#held]) all.clear();
+    for (const key of changes.delete) this.#forget(key);
+    for (const row of changes.set) this.#note(row, capacities);
+    const hadHeld = this.#held.size > 0;
+    const moves = this.#share(capacities);
+    if (!hadHeld && this.#held.size === 0) return changes;
+    for (const service of moves.reported) this.#options.report(issueOf(service));
+    const changed = new Set(changes.set.map(({ key }) => key));
+    return {
+      ...changes,
+      set: [...changes.set.filter(({ key }) => !this.#isHeld(key)), ...moves.released.filter(({ key }) => !changed.has(key))],
+      delete: changes.full ? [] : [...changes.delete, ...moves.held],
+    };
+  }
+
+  #isHeld(key: string): boolean {
+    const namespace = this.#namespaces.get(this.#namespaceOf.get(key) ?? "");
+    return namespace?.services.get(serviceKeyOf(key))?.rows.get(key)?.isHeld === true;
+  }
+
+  /** Take a row out; gives whether it was held back. */
+  #forget(key: string): boolean {
+    const name = this.#namespaceOf.get(key) ?? "";
+    const namespace = this.#namespaces.get(name);
+    const service = namespace?.services.get(serviceKeyOf(key));
+    const row = service?.rows.get(key);
+    if (namespace === undefined || service === undefined || row === undefined) return false;
+    for (const { sums } of [namespace, service]) for (const [at, size] of row.sizes.entries()) sums[at] = (sums[at] ?? 0) - size;
+    this.#namespaceOf.delete(key);
+    service.rows.delete(key);
+    if (row.isHeld) service.held -= 1;
+    if (service.held === 0) this.#held.delete(service);
+    if (service.rows.size === 0) namespace.services.delete(service.key);
+    if (namespace.services.size === 0) this.#namespaces.delete(name);
+    return row.isHeld;
+  }
+
+  #note(row: ServicePort, capacities: readonly Capacity[]): void {
+    const wasHeld = this.#forget(row.key);
+    let namespace = this.#namespaces.get(row.name.namespace);
+    if (namespace === undefined)
+      this.#namespaces.set(row.name.namespace, (namespace = { services: new Map(), sums: capacities.map(() => 0) }));
+    const key = serviceKeyOf(row.key);
+    let service = namespace.services.get(key);
+    if (service === undefined) {
+      service = {
+        key,
+        createdMs: row.createdMs,
+        rows: new Map(),
+        sums: capacities.map(() => 0),
+        least: capacities.map(() => Infinity),
+        held: 0,
+        lacks: undefined,
+      };
+      namespace.services.set(key, service);
+    }
+    service.createdMs = row.createdMs;
+    const sizes = capacities.map(({ sizeOf }) => sizeOf(row));
+    for (const { sums } of [namespace, service]) for (const [at, size] of sizes.entries()) sums[at] = (sums[at] ?? 0) + size;
+    for (const [at, size] of sizes.entries()) service.least[at] = Math.min(service.least[at] ?? Infinity, size);
+    service.rows.set(row.key, { row, sizes, isHeld: wasHeld });
+    this.#namespaceOf.set(row.key, row.name.namespace);
+    if (wasHeld) service.held += 1;
+    if (wasHeld) this.#held.add(service);
+  }
+
+  #share(capacities: readonly Capacity[]): Moves {
+    const moves: Moves = { released: [], held: [], reported: [] };
+    const all = [...this.#namespaces.values()];
+    const levels = capacities.map(({ max }, at) => levelOf(all.map(({ sums }) => sums[at] ?? 0), max)); // prettier-ignore
+    if (this.#held.size === 0 && levels.every((level) => level === Infinity)) return moves;
+    for (const { services, sums } of all) {
+      const left = [...levels];
+      const isWithin = fits(sums, left);
+      for (const service of isWithin ? services.values() : [...services.values()].sort(byAge)) {
+        if (isWithin || fits(service.sums, left)) {
+          take(service.sums, left);
+          if (service.held > 0) for (const row of service.rows.values()) this.#move(service, row, undefined, moves);
+        } else this.#shareAmongRows(service, left, capacities, moves);
+      }
+    }
+    return moves;
+  }
+
+  /** Of a Service that does not fit, ports that fit are in. */
+  #shareAmongRows(service: Wanted, left: number[], capacities: readonly Capacity[], moves: Moves): void {
+    if (service.held === service.rows.size && !fits(service.least, left)) return;
+    for (const key of [...service.rows.keys()].sort()) {
+      const row = service.rows.get(key);
+      if (row === undefined) continue;
+      const lack = lackOf(row.sizes, left);
+      if (lack < 0) take(row.sizes, left);
+      this.#move(service, row, capacities[lack], moves);
+    }
+  }
+
+  #move(service: Wanted, row: SizedRow, lacks: Capacity | undefined, moves: Moves): void {
+    const isHeld = lacks !== undefined;
+    if (isHeld) service.lacks = lacks;
+    if (row.isHeld === isHeld) return;
+    row.isHeld = isHeld;
+    service.held += isHeld ? 1 : -1;
+    if (isHeld) moves.held.push(row.row.key);
+    else moves.released.push(row.row);
+    if (service.held === 0) this.#held.delete(service);
+    else if (!this.#held.has(service)) {
+      this.#held.add(service);
+      moves.reported.push(service);
+    }
+  }
+}
+
+/** How much each namespace may have at most, so that all together have no more than `max`; infinite where all fit. Pure. */
+function levelOf(sums: readonly number[], max: number): number {
+  if (sums.reduce((all, sum) => all + sum, 0) <= max) return Infinity;
+  let left = max;
+  const sorted = sums.toSorted((one, other) => one - other);
+  for (const [at, sum] of sorted.entries()) {
+    const level = Math.floor(left / (sorted.length - at));
+    if (sum > level) return level;
+    left -= sum;
+  }
+  return Infinity;
+}
+
+/** Which capacity has too little left; -1: all is there. Pure. */
+function lackOf(sizes: readonly number[], left: readonly number[]): number {
+  return sizes.findIndex((size, at) => size > (left[at] ?? 0));
+}
+
+function fits(sizes: readonly number[], left: readonly number[]): boolean {
+  return lackOf(sizes, left) < 0;
+}
+
+function take(sizes: readonly number[], left: number[]): void {
+  for (const [at, size] of sizes.entries()) left[at] = (left[at] ?? 0) - size;
+}
+
+function byAge(one: Wanted, other: Wanted): number {
+  if (one.createdMs !== other.createdMs) return one.createdMs - other.createdMs;
+  return one.key < other.key ? -1 : 1;
+}
+
+function issueOf({ key, held, lacks }: Wanted): Issue {
+  const what = `its namespace has more than its share of the ${lacks?.max} ${lacks?.name} that this node has place for; ${held} ports of this Service are not in force`;
+  return { object: `Service ${key}`, what, hint: `delete Services of this namespace, or ${lacks?.hint}` };
+}
