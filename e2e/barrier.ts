@@ -16,8 +16,8 @@ const GIVE_UP_MS = 60_000;
  * Make a function that waits until every proxy has in force what the API server was told before.
  *
  * It gives a Service of its own a port nobody has used, with an endpoint, and waits until the port answers from every node in every
- * family: watches deliver in order, so whatever was applied before is in force by then. Node objects have a watch of their own and
- * are not covered.
+ * family: watches deliver in order, so whatever was applied before has come by then. Namespaces are served in turn (ADR 0088), so it also waits until
+ * the proxy says that no row waits. Node objects have a watch of their own and are not covered.
  */
 export function createBarrier(cluster: Cluster, api: ClusterApi, proxies: readonly Proxy[]): () => Promise<void> {
   const server = cluster.nodes[0]?.pods[0];
@@ -53,7 +53,7 @@ async function passes(proxy: Proxy, agent: Agent, family: IPFamily, port: number
   let log = proxy.log();
   for (;;) {
     const { outcome, latencyMs } = await agent.attempt({ address: ADDRESS[family], port, timeoutMs: 100 });
-    if (outcome === "ok") return;
+    if (outcome === "ok" && !(await hasWaitingRows(agent, family))) return;
     if (!proxy.isFollowing) throw new Error(`turnout on ${proxy.node.name} ended:\n${proxy.log()}`);
     if (proxy.log() !== log) {
       // It is still on its way: a start takes long in a guest on a busy machine.
@@ -64,4 +64,14 @@ async function passes(proxy: Proxy, agent: Agent, family: IPFamily, port: number
       throw new Error(`turnout on ${proxy.node.name} does not follow (${family} port ${port}: ${outcome}):\n${proxy.log()}`);
     await sleep(Math.min(PAUSE_MS.most, Math.max(PAUSE_MS.least, latencyMs * LATENCIES_IN_A_PAUSE)));
   }
+}
+
+/** Whether rows wait for their turn, as the proxy's status says; a proxy that does not answer has none. */
+async function hasWaitingRows(node: Agent, family: IPFamily): Promise<boolean> {
+  const { status, body } = await node.get({ address: "127.0.0.1", port: 10249, path: "/turnout/status" });
+  if (status !== 200) return false;
+  const { families } = JSON.parse(body) as {
+    readonly families: readonly { readonly family: IPFamily; readonly waiting?: { readonly rows: { readonly count: number } } }[];
+  };
+  return families.some((one) => one.family === family && (one.waiting?.rows.count ?? 0) > 0);
 }
