@@ -23,8 +23,10 @@ function serviceOf(name: number, list: ListObject): ServiceObject {
   const choice: Choice = { verdict: "serve", list: list.key, count: list.value.length, masquerade: false };
   const value = {
     row: NO_LIST,
+    tenant: NO_LIST,
     ranges: NO_LIST,
     affinitySeconds: 0,
+    affinitySets: 0,
     podsPass: false,
     hostPass: false,
     isClusterIP: true,

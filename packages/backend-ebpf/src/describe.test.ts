@@ -11,8 +11,10 @@ const service: ServiceObject = {
   key: "10.96.0.1:80/TCP",
   value: {
     row: LIST,
+    tenant: LIST,
     ranges: LIST,
     affinitySeconds: 0,
+    affinitySets: 0,
     podsPass: false,
     hostPass: false,
     isClusterIP: true,

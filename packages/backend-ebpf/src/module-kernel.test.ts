@@ -27,9 +27,9 @@ const MAP_NAMES = [
 /** By their paths. The one device that leads out is the third. */
 const PINNED: readonly string[] = [
   ...["3-egress", "3-ingress", ...HOOK_NAMES].map((name) => `link links/${name}`),
-  ...MAP_NAMES.map((name) => `map v1-X/${name}`),
-  ...["turnout_in", "turnout_in_pods", "turnout_out"].map((name) => `program v1-X/packets-X/${name}`),
-  ...HOOK_NAMES.map((name) => `program v1-X/sockets-X/${name}`),
+  ...MAP_NAMES.map((name) => `map v2-X/${name}`),
+  ...["turnout_in", "turnout_in_pods", "turnout_out"].map((name) => `program v2-X/packets-X/${name}`),
+  ...HOOK_NAMES.map((name) => `program v2-X/sockets-X/${name}`),
 ].toSorted((a, b) => (a.replace(/^\w+ /, "") < b.replace(/^\w+ /, "") ? -1 : 1));
 
 const ANSWERED = ["10.96.0.1:80 says 10.1.1.10", "[fd00:96::1]:80 says fd00:1:1::10", "[::ffff:10.96.0.1]:80 says 10.1.1.10"];
@@ -145,7 +145,7 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
   });
 
   it("removes what other layouts left, and nothing that isn't ours", async () => {
-    expect(await execute("external")).toEqual({ folders: ["links", "somebody", "v1-X"], answers: ANSWERED.slice(0, 1), problems: [] });
+    expect(await execute("external")).toEqual({ folders: ["links", "somebody", "v2-X"], answers: ANSWERED.slice(0, 1), problems: [] });
   });
 
   it("goes over to another cgroup, and to one that was made again", async () => {

@@ -3,7 +3,7 @@ import type { IPFamily } from "@turnout/core/backend";
 import type { ProgramFile } from "./hooks.ts";
 
 /** Version of the maps' layout (programs/layout.h); maps of another one are never shared. */
-export const LAYOUT_VERSION = 1;
+export const LAYOUT_VERSION = 2;
 
 /** The folder below a bpffs in which everything of ours is pinned. */
 export const PIN_FOLDER = "turnout";
@@ -38,6 +38,11 @@ export function rowId(key: string, family: IPFamily): string {
   const hex = digest(key);
   const last = Number.parseInt(hex.slice(-1), 16);
   return hex.slice(0, -1) + (family === "IPv6" ? last | 1 : last & 14).toString(16);
+}
+
+/** Name a namespace in the maps. */
+export function tenantId(namespace: string): string {
+  return digest(namespace);
 }
 
 /** Name what is refused on loopback as a row is named: all of it is counted together. */

@@ -19,10 +19,14 @@ export interface ServiceValue {
   readonly [key: string]: Plain;
   /** The row's name in the maps. */
   readonly row: string;
+  /** The name of its namespace in the maps: clients are remembered by namespace. */
+  readonly tenant: string;
   /** The name of its source ranges; NO_LIST of names.ts: clients are not restricted. */
   readonly ranges: string;
   /** 0: no affinity. */
   readonly affinitySeconds: number;
+  /** How many sets of eight places clients of its namespace have to be remembered in; 0 without affinity. */
+  readonly affinitySets: number;
   /** Sockets of pods leave it to packets: the Service opted out, or a pod's source address may be outside the ranges. */
   readonly podsPass: boolean;
   /** The host's sockets do, as its primary address is outside the ranges. */

@@ -57,7 +57,7 @@ export interface EbpfFacts {
 export const ROOT_CGROUP = "1";
 
 /** Sizes where nothing is said; those in programs/layout.h. */
-export const DEFAULT_SIZES: MapSizes = { services: 262_144, endpoints: 1_048_576, ranges: 262_144, affinity: 65_536, sockets: 131_072 };
+export const DEFAULT_SIZES: MapSizes = { services: 262_144, endpoints: 1_048_576, ranges: 262_144, affinity: 131_072, sockets: 131_072 };
 
 /** Which option gives each map its size. */
 const SIZED_BY = {
@@ -122,6 +122,11 @@ export function capacitiesOf(sizes: MapSizes, familyCount: number): readonly Cap
   return counted.map(([of, name, sizeOf]) => {
     return { name, max: Math.ceil(sizes[of] / 2 / familyCount), hint: `raise the option max-${of}`, sizeOf };
   });
+}
+
+/** How many sets of eight places a namespace has to remember clients in: a quarter of the map. */
+export function affinitySets({ affinity }: Pick<MapSizes, "affinity">): number {
+  return Math.max(1, Math.floor(affinity / 32));
 }
 
 /** The option to raise when a map is full; undefined: it has no option. */

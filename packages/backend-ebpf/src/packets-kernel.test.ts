@@ -34,6 +34,7 @@ const TITLES: Readonly<Record<string, string>> = {
   out: "what the host sends to a service's address goes out only where it would be served",
   strays: "a connection that conntrack has forgotten goes on, and its end goes nowhere",
   flips: "new flows are served, and by their own endpoints alone, while lists are replaced",
+  crowd: "clients of one namespace take a quarter of what remembers clients, however many they are (R-46)",
   kfuncs: "the kernel's functions make flows of TCP and UDP, and refuse SCTP",
 };
 

@@ -1,8 +1,9 @@
 import { hostPort, LOOPBACK_ADDRESS, namesLoopback } from "@turnout/core/backend";
 import type { Context, Destination, NodeContext, Origin, ServicePort } from "@turnout/core/backend";
 import { encodeEndpoint, UNSPECIFIED } from "./bytes/layout.ts";
-import { listId, loopbackId, NO_LIST, rangesId, rowId } from "./names.ts";
+import { listId, loopbackId, NO_LIST, rangesId, rowId, tenantId } from "./names.ts";
 import type { Choice, ListObject, MapObject, RangesObject, ServiceObject } from "./objects.ts";
+import { affinitySets } from "./options.ts";
 import type { EbpfFacts, EbpfOptions } from "./options.ts";
 import { isInside, podRangesOf, sortCIDRs } from "./bytes/ranges.ts";
 
@@ -40,8 +41,10 @@ export function renderRow(row: ServicePort, { node }: Context<EbpfFacts>, option
       key: destinationKey(row, destination),
       value: {
         row: id,
+        tenant: tenantId(namespace),
         ranges: allowed === undefined ? NO_LIST : rangesId(allowed),
         affinitySeconds: row.affinitySeconds ?? 0,
+        affinitySets: row.affinitySeconds === undefined ? 0 : affinitySets(options.sizes),
         podsPass: isOptedOut || (allowed !== undefined && !isPodInside(allowed, node)),
         hostPass: allowed !== undefined && !isHostInside(allowed, node),
         isClusterIP: destination.kind === "clusterIP",
@@ -64,8 +67,10 @@ function refusedOnLoopback(row: ServicePort, { settings }: NodeContext): readonl
   const reject: Choice = { verdict: "reject", list: NO_LIST, count: 0, masquerade: false };
   const value = {
     row: loopbackId(family),
+    tenant: NO_LIST,
     ranges: NO_LIST,
     affinitySeconds: 0,
+    affinitySets: 0,
     podsPass: true,
     hostPass: false,
     isClusterIP: false,

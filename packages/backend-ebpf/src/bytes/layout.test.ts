@@ -114,8 +114,10 @@ describe("elements", () => {
   it("a service, with each verdict", () => {
     const value: ServiceValue = {
       row: "0102030405060708",
+      tenant: "3132333435363738",
       ranges: "2122232425262728",
       affinitySeconds: 10_800,
+      affinitySets: 4096,
       podsPass: true,
       hostPass: false,
       isClusterIP: true,
@@ -124,10 +126,11 @@ describe("elements", () => {
       outside: { verdict: "drop", list: NO_LIST, count: 0, masquerade: true },
     };
     const hex = [
-      "0102030405060708 2122232425262728 302a0000 05000000",
+      "0102030405060708 3132333435363738 2122232425262728 302a0000 05000000",
       "1112131415161718 03000000 01000000",
       "0000000000000000 00000000 02000000",
       "0000000000000000 00000000 03010000",
+      "00100000 00000000",
     ]
       .join("")
       .replaceAll(" ", "");
@@ -135,7 +138,7 @@ describe("elements", () => {
     expect(decodeService(Buffer.from(hex, "hex"))).toEqual(value);
     const other = { ...value, podsPass: false, hostPass: true, isClusterIP: false };
     expect(decodeService(encodeService(other))).toEqual(other);
-    expect(decodeService(Buffer.alloc(72))).toBeUndefined();
+    expect(decodeService(Buffer.alloc(88))).toBeUndefined();
   });
 
   it("a place and a cookie", () => {
@@ -163,7 +166,7 @@ describe("names in the maps", () => {
   });
 
   it("a folder's tells layout and sizes, in whichever order", () => {
-    expect(mapFolder({ services: 1, endpoints: 2 })).toMatch(/^v1-[0-9a-f]{16}$/);
+    expect(mapFolder({ services: 1, endpoints: 2 })).toMatch(/^v2-[0-9a-f]{16}$/);
     expect(mapFolder({ services: 1, endpoints: 2 })).toBe(mapFolder({ endpoints: 2, services: 1 }));
     expect(mapFolder({ services: 1, endpoints: 2 })).not.toBe(mapFolder({ services: 2, endpoints: 1 }));
   });

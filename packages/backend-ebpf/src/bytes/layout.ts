@@ -15,7 +15,9 @@ export interface Struct<Name extends string = string> {
 interface Structs {
   readonly destination: Struct<"address" | "port" | "protocol" | "zero">;
   readonly choice: Struct<"list" | "count" | "verdict" | "masquerade" | "zero">;
-  readonly service: Struct<"row" | "ranges" | "affinity_seconds" | "flags" | "pod" | "host" | "outside">;
+  readonly service: Struct<
+    "row" | "tenant" | "ranges" | "affinity_seconds" | "flags" | "pod" | "host" | "outside" | "affinity_sets" | "zero"
+  >;
   readonly source_range: Struct<"bits" | "ranges" | "address">;
   readonly pod_range: Struct<"bits" | "address">;
   readonly place: Struct<"list" | "index" | "zero">;
@@ -30,8 +32,19 @@ export const STRUCTS: Structs = {
   destination: { bytes: 20, fields: { address: [0, 16], port: [16, 2], protocol: [18, 1], zero: [19, 1] } },
   choice: { bytes: 16, fields: { list: [0, 8], count: [8, 4], verdict: [12, 1], masquerade: [13, 1], zero: [14, 2] } },
   service: {
-    bytes: 72,
-    fields: { row: [0, 8], ranges: [8, 8], affinity_seconds: [16, 4], flags: [20, 4], pod: [24, 16], host: [40, 16], outside: [56, 16] },
+    bytes: 88,
+    fields: {
+      row: [0, 8],
+      tenant: [8, 8],
+      ranges: [16, 8],
+      affinity_seconds: [24, 4],
+      flags: [28, 4],
+      pod: [32, 16],
+      host: [48, 16],
+      outside: [64, 16],
+      affinity_sets: [80, 4],
+      zero: [84, 4],
+    },
   },
   source_range: { bytes: 28, fields: { bits: [0, 4], ranges: [4, 8], address: [12, 16] } },
   pod_range: { bytes: 20, fields: { bits: [0, 4], address: [4, 16] } },
@@ -125,8 +138,10 @@ export function encodeService(value: ServiceValue): Buffer {
   const { bytes, fields } = STRUCTS.service;
   const service = Buffer.alloc(bytes);
   encodeId(value.row).copy(service, fields.row[0]);
+  encodeId(value.tenant).copy(service, fields.tenant[0]);
   encodeId(value.ranges).copy(service, fields.ranges[0]);
   service.writeUInt32LE(value.affinitySeconds, fields.affinity_seconds[0]);
+  service.writeUInt32LE(value.affinitySets, fields.affinity_sets[0]);
   const { PODS_PASS, HOST_PASS, CLUSTER_IP } = SERVICE_FLAGS;
   const flags = (value.podsPass ? PODS_PASS : 0) | (value.hostPass ? HOST_PASS : 0) | (value.isClusterIP ? CLUSTER_IP : 0);
   service.writeUInt32LE(flags, fields.flags[0]);
@@ -144,8 +159,10 @@ export function decodeService(bytes: Buffer): ServiceValue | undefined {
   const flags = bytes.readUInt32LE(fields.flags[0]);
   return {
     row: bytes.toString("hex", fields.row[0], fields.row[0] + fields.row[1]),
+    tenant: bytes.toString("hex", fields.tenant[0], fields.tenant[0] + fields.tenant[1]),
     ranges: bytes.toString("hex", fields.ranges[0], fields.ranges[0] + fields.ranges[1]),
     affinitySeconds: bytes.readUInt32LE(fields.affinity_seconds[0]),
+    affinitySets: bytes.readUInt32LE(fields.affinity_sets[0]),
     podsPass: (flags & SERVICE_FLAGS.PODS_PASS) !== 0,
     hostPass: (flags & SERVICE_FLAGS.HOST_PASS) !== 0,
     isClusterIP: (flags & SERVICE_FLAGS.CLUSTER_IP) !== 0,

@@ -119,6 +119,44 @@ __attribute__((noinline)) int is_in_list(const struct choice *choice, const stru
   return false;
 }
 
+static __always_inline bool is_same_client(const struct client *a, const struct client *b) {
+  return a->row == b->row && is_same(&a->address, &b->address);
+}
+
+// Words are in network order, so that the bits that differ are the upper ones.
+static __always_inline __u32 hash_of(const struct client *client) {
+  __u32 hash = client->row ^ client->row >> 32;
+  for (int at = 0; at < 4; at += 1) {
+    hash ^= client->address.words[at];
+    hash = (hash ^ hash >> 16) * 0x85ebca6b;
+    hash = (hash ^ hash >> 13) * 0xc2b2ae35;
+    hash ^= hash >> 16;
+  }
+  return hash;
+}
+
+// The number of the place that has a client; if none has, of the one in its set that was unused for longest.
+__attribute__((noinline)) int place_number(const struct client *client, __u64 tenant, __u32 sets) {
+  if (!client || !sets)
+    return 0;
+  struct client_place place = {.tenant = tenant};
+  __u32 first = hash_of(client) % sets * PLACES_OF_SET;
+  __u32 oldest = 0;
+  __u64 oldest_ns = -1;
+  for (__u32 at = 0; at < PLACES_OF_SET; at += 1) {
+    place.number = first + at;
+    struct kept *kept = bpf_map_lookup_elem(&affinity, &place);
+    if (kept && is_same_client(&kept->client, client))
+      return place.number;
+    __u64 last_ns = kept ? kept->last_ns : 0;
+    if (last_ns < oldest_ns) {
+      oldest = at;
+      oldest_ns = last_ns;
+    }
+  }
+  return first + oldest;
+}
+
 static __always_inline bool is_recent(const struct kept *kept, const struct service *service, __u64 now_ns) {
   return now_ns - kept->last_ns < service->affinity_seconds * 1000000000ULL;
 }
@@ -126,17 +164,18 @@ static __always_inline bool is_recent(const struct kept *kept, const struct serv
 // Choose one of the list by `number`, or the one that the client had before. False: the list has just been replaced.
 static __always_inline bool choose(const struct service *service, const struct choice *choice, const struct address *from, __u32 number,
                                    struct endpoint *chosen) {
-  struct client client = {.row = service->row, .address = *from};
-  struct kept keep = {};
+  struct kept keep = {.client = {.row = service->row, .address = *from}};
+  struct client_place place = {.tenant = service->tenant};
   if (service->affinity_seconds) {
     keep.last_ns = bpf_ktime_get_ns();
-    struct kept *before = bpf_map_lookup_elem(&affinity, &client);
-    if (before && is_recent(before, service, keep.last_ns)) {
+    place.number = place_number(&keep.client, service->tenant, service->affinity_sets);
+    struct kept *before = bpf_map_lookup_elem(&affinity, &place);
+    if (before && is_same_client(&before->client, &keep.client) && is_recent(before, service, keep.last_ns)) {
       *chosen = before->endpoint;
       if (is_in_list(choice, chosen)) {
         // Each new connection begins its time anew.
         keep.endpoint = *chosen;
-        bpf_map_update_elem(&affinity, &client, &keep, BPF_ANY);
+        bpf_map_update_elem(&affinity, &place, &keep, BPF_ANY);
         return true;
       }
     }
@@ -147,7 +186,7 @@ static __always_inline bool choose(const struct service *service, const struct c
   *chosen = *one;
   if (service->affinity_seconds) {
     keep.endpoint = *chosen;
-    bpf_map_update_elem(&affinity, &client, &keep, BPF_ANY);
+    bpf_map_update_elem(&affinity, &place, &keep, BPF_ANY);
   }
   return true;
 }

@@ -38,12 +38,15 @@ struct choice {
 
 struct service {
   __u64 row;
+  __u64 tenant;           // its namespace: clients are remembered by namespace
   __u64 ranges;           // clients with other source addresses are dropped; 0: none are
   __u32 affinity_seconds; // 0: none
   __u32 flags;
   struct choice pod;
   struct choice host;
   struct choice outside; // packets alone
+  __u32 affinity_sets;   // how many sets of places clients of its namespace have; at least 1 with affinity
+  __u32 zero;
 };
 // Sockets of pods, and of the host, leave the service to packets: it opted out, or their source address may be outside its ranges.
 #define PODS_PASS 1
@@ -82,7 +85,16 @@ struct client {
   struct address address;
 };
 
+// Where clients of one tenant are remembered. A client has the places of one set; a tenant has so many sets, and so takes nothing from others.
+#define PLACES_OF_SET 8
+struct client_place {
+  __u64 tenant;
+  __u32 number; // the set's number times PLACES_OF_SET, and the place in it
+  __u32 zero;
+};
+
 struct kept {
+  struct client client;
   struct endpoint endpoint;
   __u32 zero;
   __u64 last_ns; // bpf_ktime_get_ns of its newest connection
@@ -165,8 +177,8 @@ struct {
 
 struct {
   __uint(type, BPF_MAP_TYPE_LRU_HASH);
-  __uint(max_entries, 65536);
-  __type(key, struct client);
+  __uint(max_entries, 131072);
+  __type(key, struct client_place);
   __type(value, struct kept);
 } affinity SEC(".maps");
 

@@ -30,8 +30,10 @@ const ROUNDS = [
       places: list.map((text, index) => ({ key: encodePlace(id, index), value: encodeEndpoint(text) })),
       value: encodeService({
         row: NO_LIST,
+        tenant: NO_LIST,
         ranges: NO_LIST,
         affinitySeconds: 0,
+        affinitySets: 0,
         podsPass: false,
         hostPass: false,
         isClusterIP: true,

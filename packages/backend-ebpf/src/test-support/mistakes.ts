@@ -113,19 +113,19 @@ export const MISTAKES: readonly Mistake[] = [
   ),
   inChoice("node ports answer on any address", "addresses", "service || !has_address(&to->address, NODE_PORTS)", "service"),
   inChoice("0.0.0.0 is a node port's address", "addresses", "if (is_same(&port.address, &to->address))", "if (0)"),
-  inChoice("affinity never ends", OF_KIT, "before && is_recent(before, service, keep.last_ns)", "before"),
+  inChoice("affinity never ends", OF_KIT, "&& is_recent(before, service, keep.last_ns)", ""),
   inChoice("affinity keeps to endpoints that are gone", OF_KIT, "if (is_in_list(choice, chosen)) {", "if (1) {"),
   inChoice("halving goes the wrong way", OF_KIT, "if (order < 0)", "if (order > 0)"),
   inChoice(
     "affinity is not renewed",
     OF_KIT,
-    "        bpf_map_update_elem(&affinity, &client, &keep, BPF_ANY);\n        return true;",
+    "        bpf_map_update_elem(&affinity, &place, &keep, BPF_ANY);\n        return true;",
     "        return true;",
   ),
   inChoice(
     "affinity is forgotten",
     OF_KIT,
-    "    keep.endpoint = *chosen;\n    bpf_map_update_elem(&affinity, &client, &keep, BPF_ANY);\n  }\n  return true;",
+    "    keep.endpoint = *chosen;\n    bpf_map_update_elem(&affinity, &place, &keep, BPF_ANY);\n  }\n  return true;",
     "  }\n  return true;",
   ),
 ];

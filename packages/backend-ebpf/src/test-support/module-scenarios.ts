@@ -339,7 +339,7 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     const first = await Daemon.start({ cgroup, objectFile });
     await first.want(services);
     await first.stop();
-    const folders = (): number => new Set(bpf.pins(ROOT).flatMap(({ path }) => /\/(v1-\w+)\//.exec(path)?.[1] ?? [])).size;
+    const folders = (): number => new Set(bpf.pins(ROOT).flatMap(({ path }) => /\/(v2-\w+)\//.exec(path)?.[1] ?? [])).size;
     const second = await Daemon.start({ cgroup, objectFile, options: { "max-services": 2048 }, mute: ["IPv6"] });
     await second.want(services);
     const half = [await askAll(QUESTIONS), folders(), second.failures];

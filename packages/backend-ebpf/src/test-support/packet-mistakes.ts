@@ -159,7 +159,7 @@ export const PACKET_MISTAKES: readonly Mistake[] = [
       "!has_address(&to->address, NODE_PORTS)",
       "!has_address(&to->address, OWN)",
     ],
-    ["affinity is one for all clients", OF_KIT, ".address = *from};\n  struct kept keep", ".address = {}};\n  struct kept keep"],
+    ["affinity is one for all clients", OF_KIT, ".address = *from}};", ".address = {}}};"],
     ["the first endpoint gets all packets", OF_KIT, "choice->count > 1 ? number % choice->count : 0", "0"],
   ]),
 ];

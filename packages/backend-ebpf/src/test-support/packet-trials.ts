@@ -5,11 +5,11 @@ import type { BpfProgram } from "@turnout/host/bpf";
 import { REFUSED_MARK } from "../packets/nft-table.ts";
 import { flows, run } from "./network.ts";
 import { place } from "./place.ts";
-import { mapChoices, proxyOf, startFlips } from "./proxy.ts";
+import { elementsIn, mapChoices, proxyOf, startFlips } from "./proxy.ts";
 import type { Proxy } from "./proxy.ts";
 import { PROTOCOL, rawPacket } from "../testing/raw-packets.ts";
 import type { RawPacket } from "../testing/raw-packets.ts";
-import { FACTS } from "./states.ts";
+import { FACTS, OPTIONS } from "./states.ts";
 
 const { objectFile } = place;
 const KFUNCS = fileURLToPath(new URL("../../dist/test-support/kfuncs.bpf.o", import.meta.url));
@@ -19,6 +19,9 @@ const NEXT = -1;
 
 /** @source linux/tcp.h */
 const FLAGS = { syn: 0x02, ack: 0x10, data: 0x18, fin: 0x11, reset: 0x04, resetAck: 0x14 } as const;
+
+/** How many clients come in `crowd`: twice as many as the map has elements. */
+const CROWD = 2048;
 
 /** How many flows `flips` begins. */
 const FLOWS = 10_000;
@@ -157,6 +160,19 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     }
     const rounds = await stop();
     return { codes: [...codes], flows: flows("10.96.0.1"), isMany: rounds > 500 };
+  },
+
+  // Many clients of a Service with affinity: how many are remembered, and whether the last one is.
+  async crowd() {
+    const { want, judge, map } = await programs();
+    want([{ name: "crowded", number: 7, local: 3, spec: { sessionAffinity: "ClientIP" } }], {
+      options: { ...OPTIONS, sizes: { ...OPTIONS.sizes, affinity: 1024 } },
+    });
+    const affinity = map("affinity");
+    const packet = { ...FOUR, to: "10.96.0.7", protocol: PROTOCOL.tcp, flags: FLAGS.syn };
+    for (let at = 0; at < CROWD; at += 1) judge("turnout_in", { ...packet, from: `100.64.${at >> 8}.${at & 255}` });
+    const [remembered, share] = [(await elementsIn(affinity)).length, affinity.info.maxEntries / 4];
+    return { isShared: remembered <= share, isUsed: remembered > 0.9 * share };
   },
 
   // What the kernel's functions say to a flow of each protocol. If SCTP is no longer EPROTO (71), the packet half can have it.

@@ -106,5 +106,6 @@ export const PACKETS_EXPECTED: Readonly<Record<string, unknown>> = {
     count: 3,
   },
   flips: { codes: [-1], flows: of("203.0.113.5", 10, 11, 15), isMany: true },
+  crowd: { isShared: true, isUsed: true },
   kfuncs: { tcp: 0, udp: 0, sctp: 71 },
 };

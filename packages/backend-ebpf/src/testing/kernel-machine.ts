@@ -23,7 +23,7 @@ const LATE_NS = 20n * NS_PER_MS;
 const PORTS = { first: 20_000, last: 64_000 } as const;
 
 /** Where `struct kept` has its time. */
-export const LAST_NS = 24;
+export const LAST_NS = 48;
 
 /** What becomes of a question at a socket: it fails at once, or goes on to an address, perhaps another one. */
 export type SocketFate = { readonly is: "refused" } | { readonly is: "goes"; readonly address: string; readonly port: number };
