@@ -30,7 +30,7 @@ import type { IpvsWorld } from "./world.ts";
 export const ipvsModule: BackendModule<IpvsOptions, IpvsFacts, IpvsObject, Step, IpvsWorld> = defineBackend({
   name: "ipvs",
   residence: "kernel",
-  capabilities: ALL_CAPABILITIES,
+  capabilities: { ...ALL_CAPABILITIES, serviceEndpoints: "Services' addresses are the host's own, so such an endpoint is this host" },
   variants: {
     // Service addresses are the host's own here, and nothing of the host's may answer there.
     undefinedClusterIPPort: "reject",

@@ -23,6 +23,7 @@ export const userspaceModule: BackendModule<UserspaceOptions, UserspaceFacts, Us
   capabilities: {
     ...ALL_CAPABILITIES,
     SCTP: "Node has no SCTP sockets",
+    serviceEndpoints: "it would connect to its own socket, so it leaves such an endpoint out",
     clientAddress: "it connects to endpoints itself, so they see this node; the PROXY protocol tells them more, where asked for",
     drop: "the kernel has accepted a TCP client before its address can be looked at, so it is reset; UDP is dropped",
   },

@@ -48,6 +48,7 @@ const CAPABILITIES: Capabilities = {
   refuse: NO_REFUSAL,
   origins: "a load balancer of HNS has one list of endpoints for everybody",
   endpointPorts: "a load balancer of HNS has one port for all its endpoints",
+  serviceEndpoints: true,
   hostEndpoints: "HNS has no endpoint for addresses of the host",
   forgetsFlows: "HNS tells of no flows",
 };

@@ -38,6 +38,8 @@ export interface Capabilities {
   readonly endpointPorts: Ability;
   /** Endpoints may have an address of the host that serves, or of its Node object. Without it they are left out of the pools. Default: yes. */
   readonly hostEndpoints: Ability;
+  /** Endpoints may have an address and port of another Service. Without it nobody knows what becomes of a packet to such an endpoint. Default: yes. */
+  readonly serviceEndpoints: Ability;
   /** UDP flows can be forgotten. Without it no rule asks for that. Default: yes. */
   readonly forgetsFlows: Ability;
 }
@@ -67,6 +69,7 @@ export const CAPABILITY_DEFAULTS: Capabilities = {
   origins: true,
   endpointPorts: true,
   hostEndpoints: true,
+  serviceEndpoints: true,
   forgetsFlows: true,
 };
 

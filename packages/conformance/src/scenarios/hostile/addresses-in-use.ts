@@ -34,8 +34,8 @@ const WEB = [service("web", { number: 1, created: OLD }), ...inNamespace(slices(
 /** Everybody who asks the victim's Service, or the pod itself, gets to the pod. */
 const AS_EVER = [...asksUnmasked("pod-1-3", WEB_IP, "pod-2-1", { port: 80 }), ...asks("pod-1-3 node1", VICTIM, "untouched", AT_POD)];
 
-/** A proxy that connects to endpoints itself would reach its own socket at an endpoint that is another Service's address too: it leaves the endpoint out. */
-const OTHERS_ADDRESSES: readonly Capability[] = ["clientAddress"];
+/** Where Services' addresses are the host's own, an endpoint with such an address is the host itself. */
+const OTHERS_ADDRESSES: readonly Capability[] = ["serviceEndpoints"];
 
 /** What pods, nodes and API servers use can't be claimed as external IP. */
 export const ADDRESSES_IN_USE: readonly Scenario[] = [
