@@ -21,7 +21,6 @@ describe("the ipvs backend on its host in memory", () => {
     it,
     onReport: expectWritten,
     steps: 2_000,
-    skipsNothing: true,
     breakages: someOf(BREAKAGES, { oneOf: 2 }),
     notSeen: NOT_SEEN,
   });
