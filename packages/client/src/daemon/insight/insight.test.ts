@@ -1,5 +1,8 @@
-import { lstat } from "node:fs/promises";
+import { link, lstat, readdir, utimes } from "node:fs/promises";
+import { once } from "node:events";
 import { get, type IncomingMessage } from "node:http";
+import { createServer } from "node:net";
+import { dirname, join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
 import { ProxyError, type Answer } from "@turnout/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -257,6 +260,21 @@ describe("/turnout/status", () => {
     expect((await askWhy()).status).toBe(200);
     await pass(60_000);
     expect((await page()).status).toBe(200);
+  });
+
+  test("removes the sockets that killed proxies of other network namespaces left, and no others", async () => {
+    const own = await whySocketPath(port, proxy.runDirectory);
+    const [left, used] = ["why-1-10249.sock", "why-2-10249.sock"].map((name) => join(dirname(own), name)) as [string, string];
+    const server = createServer().listen(used);
+    const killed = createServer().listen(own);
+    await Promise.all([server, killed].map((one) => once(one, "listening")));
+    // The file that goes with its server stays under another name.
+    await link(own, left);
+    await new Promise((resolve) => killed.close(resolve));
+    for (const path of [left, used]) await utimes(path, 0, 0);
+    await start();
+    expect((await readdir(dirname(own))).toSorted()).toEqual([used, own].map((path) => path.slice(dirname(own).length + 1)).toSorted());
+    await new Promise((resolve) => server.close(resolve));
   });
 
   test("is asked why over HTTP by nobody, where there is no page", async () => {

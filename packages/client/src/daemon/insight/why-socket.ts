@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { access, constants, lstat, mkdir, readlink, unlink } from "node:fs/promises";
+import { access, constants, lstat, mkdir, readdir, readlink, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -7,6 +7,8 @@ import { ProxyError, type Clock, type Log } from "@turnout/core";
 import { listen, type Handler, type HttpServer } from "../health/http.ts";
 
 const RUN = "/run/turnout";
+/** A socket that is younger may be about to be listened on. */
+const YOUNG_MS = 60_000;
 
 /** Where sockets of this user's processes are: root's in /run, as those of its other programs; others' there too where they may write. */
 async function runDirectory(): Promise<string> {
@@ -42,7 +44,7 @@ export interface WhySocketOptions {
 /**
  * Answer on the unix socket of `turnout why` until aborted: only who runs the proxy, and root, may ask, as an answer takes much of the proxy's time.
  *
- * Edges: a socket that can't be made is logged once, and nothing else stops. A process that was killed leaves its file, which is replaced.
+ * Edges: a socket that can't be made is logged once, and nothing else stops. A process that was killed leaves its file, which the next one removes.
  */
 export async function serveWhySocket(options: WhySocketOptions, signal: AbortSignal): Promise<void> {
   const { metricsPort, directory, handler, clock, log } = options;
@@ -72,18 +74,28 @@ async function makeDirectory(directory: string): Promise<void> {
   throw new ProxyError("permission_denied", "this directory is another user's", { object: directory, hint: "remove it" });
 }
 
-/** @throws {ProxyError} `already_exists` where another process listens. */
-async function removeStale(path: string): Promise<void> {
+/** Remove what killed processes left: this one's file, and those of other network namespaces. @throws {ProxyError} `already_exists` where another process has this one's. */
+async function removeStale(own: string): Promise<void> {
+  if (await isListenedOn(own)) throw new ProxyError("already_exists", "another process listens on this socket", { object: own });
+  for (const name of await readdir(dirname(own))) {
+    const path = join(dirname(own), name);
+    if (path === own || !/^why-\d+-\d+\.sock$/.test(name) || Date.now() - (await lstat(path)).mtimeMs < YOUNG_MS) continue;
+    await isListenedOn(path);
+  }
+}
+
+/** Whether a process listens on a socket; a file on which nobody does is removed. */
+async function isListenedOn(path: string): Promise<boolean> {
   const socket = connect(path);
   try {
     await once(socket, "connect");
+    return true;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === "ECONNREFUSED") await unlink(path);
+    if (code === "ECONNREFUSED") await rm(path, { force: true });
     else if (code !== "ENOENT") throw error;
-    return;
+    return false;
   } finally {
     socket.destroy();
   }
-  throw new ProxyError("already_exists", "another process listens on this socket", { object: path });
 }
