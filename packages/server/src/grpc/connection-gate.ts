@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { clientNetwork, type Clock, type Issue } from "@turnout/core";
+import type { Clock, Issue } from "@turnout/core";
 
 /** What a connection gate needs. */
 export interface ConnectionGateOptions {
@@ -65,13 +65,13 @@ class Failures {
 interface Handshake {
   readonly id: string;
   readonly socket: Socket;
-  readonly network: string;
+  readonly address: string;
   readonly begin: () => void;
   startedMs: number;
 }
 
 /** Handshakes of one address, the oldest first. */
-interface OfNetwork {
+interface OfAddress {
   readonly underWay: Set<Handshake>;
   readonly waiting: Set<Handshake>;
 }
@@ -81,14 +81,14 @@ interface OfNetwork {
  *
  * Shape: a handshake costs time of the processor. So an address of which many fail, or take long, has its next ones wait, and those beyond the bound are
  * refused before TLS. One that ends well counts no longer: thousands of nodes may come from one address, a few at a time.
- * Edges: IPv6 addresses are counted by their /64. A client whose streams are refused again and again loses its connections.
+ * Edges: IPv6 addresses are counted one by one, as IPv4 ones: nodes often share a /64. A client whose streams are refused again and again loses its connections.
  */
 export class ConnectionGate {
   readonly #clock: Clock;
   readonly #report: (issue: Issue) => void;
   /** By the client's address and port, oldest first. */
   readonly #handshakes = new Map<string, Handshake>();
-  readonly #networks = new Map<string, OfNetwork>();
+  readonly #addresses = new Map<string, OfAddress>();
   readonly #failedHandshakes: Failures;
   readonly #refusedStreams: Failures;
   readonly #clients = new Map<string, Set<Socket>>();
@@ -105,27 +105,27 @@ export class ConnectionGate {
 
   /** Take in a connection: its handshake begins now or later, or it is refused. */
   arrive(socket: Socket, begin: () => void): void {
-    const network = networkOf(socket);
-    const ofNetwork = this.#networks.get(network) ?? { underWay: new Set(), waiting: new Set() };
-    if (ofNetwork.waiting.size >= HANDSHAKES_MAX) {
+    const address = addressOf(socket);
+    const ofAddress = this.#addresses.get(address) ?? { underWay: new Set(), waiting: new Set() };
+    if (ofAddress.waiting.size >= HANDSHAKES_MAX) {
       const what = "TLS connections are refused before their handshake: too many from one address have failed, or are under way";
-      this.#report({ object: `clients at ${network}`, what, hint: "see who they are with ss -tn, and keep them away from the port" });
+      this.#report({ object: `clients at ${address}`, what, hint: "see who they are with ss -tn, and keep them away from the port" });
       socket.resetAndDestroy();
       return;
     }
     const [oldest] = this.#handshakes.values();
     if (oldest !== undefined && this.#handshakes.size >= HANDSHAKES_OF_ALL_MAX) this.#giveUp(oldest);
-    const handshake = { id: idOf(socket), socket, network, begin, startedMs: this.#clock.nowMs() };
+    const handshake = { id: idOf(socket), socket, address, begin, startedMs: this.#clock.nowMs() };
     this.#handshakes.set(handshake.id, handshake);
-    this.#networks.set(network, ofNetwork);
-    ofNetwork.waiting.add(handshake);
+    this.#addresses.set(address, ofAddress);
+    ofAddress.waiting.add(handshake);
     // One that was admitted is none any more.
     socket.once("close", () => {
       this.#giveUp(handshake);
-      this.#advance(ofNetwork);
+      this.#advance(ofAddress);
     });
-    this.#advance(ofNetwork);
-    if (ofNetwork.waiting.size > 0 && !this.#isPolling) void this.#poll();
+    this.#advance(ofAddress);
+    if (ofAddress.waiting.size > 0 && !this.#isPolling) void this.#poll();
   }
 
   /** Whether a connection whose handshake is done may stay; it is closed otherwise. */
@@ -140,8 +140,8 @@ export class ConnectionGate {
     }
     const handshake = this.#handshakes.get(idOf(socket));
     if (handshake !== undefined) this.#remove(handshake);
-    const ofNetwork = this.#networks.get(networkOf(socket));
-    if (ofNetwork !== undefined) this.#advance(ofNetwork);
+    const ofAddress = this.#addresses.get(addressOf(socket));
+    if (ofAddress !== undefined) this.#advance(ofAddress);
     sockets.add(socket);
     this.#clients.set(client, sockets);
     socket.once("close", () => {
@@ -158,7 +158,7 @@ export class ConnectionGate {
     const sockets = this.#clients.get(client) ?? [];
     this.#clients.delete(client);
     for (const socket of sockets) {
-      this.#failedHandshakes.note(networkOf(socket));
+      this.#failedHandshakes.note(addressOf(socket));
       socket.destroy();
     }
   }
@@ -169,9 +169,9 @@ export class ConnectionGate {
   }
 
   /** Begin the handshakes that may be under way. */
-  #advance({ underWay, waiting }: OfNetwork): void {
+  #advance({ underWay, waiting }: OfAddress): void {
     for (const next of waiting) {
-      if (this.#failedHandshakes.of(next.network) >= FAILURES_MAX) return;
+      if (this.#failedHandshakes.of(next.address) >= FAILURES_MAX) return;
       const [oldest] = underWay;
       if (oldest !== undefined && underWay.size >= HANDSHAKES_MAX) {
         if (this.#clock.nowMs() - oldest.startedMs < PATIENCE_MS) return;
@@ -188,31 +188,31 @@ export class ConnectionGate {
     this.#isPolling = true;
     do {
       await this.#clock.sleep(POLL_MS, this.#closed.signal);
-      for (const ofNetwork of this.#networks.values()) this.#advance(ofNetwork);
-    } while (!this.#closed.signal.aborted && [...this.#networks.values()].some(({ waiting }) => waiting.size > 0));
+      for (const ofAddress of this.#addresses.values()) this.#advance(ofAddress);
+    } while (!this.#closed.signal.aborted && [...this.#addresses.values()].some(({ waiting }) => waiting.size > 0));
     this.#isPolling = false;
   }
 
   /** A handshake came to nothing; of no effect once it was done. */
   #giveUp(handshake: Handshake): void {
     if (!this.#remove(handshake)) return;
-    this.#failedHandshakes.note(handshake.network);
+    this.#failedHandshakes.note(handshake.address);
     handshake.socket.destroy();
   }
 
   /** It is none any more; says whether it was one. */
   #remove(handshake: Handshake): boolean {
-    const { id, network } = handshake;
-    const ofNetwork = this.#networks.get(network);
-    if (ofNetwork === undefined || !(ofNetwork.underWay.delete(handshake) || ofNetwork.waiting.delete(handshake))) return false;
+    const { id, address } = handshake;
+    const ofAddress = this.#addresses.get(address);
+    if (ofAddress === undefined || !(ofAddress.underWay.delete(handshake) || ofAddress.waiting.delete(handshake))) return false;
     if (this.#handshakes.get(id) === handshake) this.#handshakes.delete(id);
-    if (ofNetwork.underWay.size === 0 && ofNetwork.waiting.size === 0) this.#networks.delete(network);
+    if (ofAddress.underWay.size === 0 && ofAddress.waiting.size === 0) this.#addresses.delete(address);
     return true;
   }
 }
 
-function networkOf({ remoteAddress = "" }: Socket): string {
-  return clientNetwork(remoteAddress);
+function addressOf({ remoteAddress = "" }: Socket): string {
+  return remoteAddress;
 }
 
 function idOf({ remoteAddress = "", remotePort = 0 }: Socket): string {
