@@ -91,7 +91,8 @@ class ListSplitter {
  * Read a page of a list as it comes, and hand on each of its items.
  *
  * Edges: an item without a name is left out. Anything but a list of `kind` is no empty list: what is known would be taken away.
- * @throws {ProxyError} `feed_lost` for anything else, `limit_reached` for an item of more than `itemBytesMax`.
+ * Where the list's kind follows its items (keys in alphabetical order), an item without a kind is kept until then.
+ * @throws {ProxyError} `feed_lost` for anything else, `limit_reached` for an item of more than `itemBytesMax`, and for so many bytes of items that are kept.
  */
 export async function readList(
   chunks: AsyncIterable<Buffer>,
@@ -100,14 +101,25 @@ export async function readList(
   itemBytesMax: number = ITEM_BYTES_MAX,
 ): Promise<ListPage> {
   const splitter = new ListSplitter(itemBytesMax);
-  let isChecked = false;
+  const kept: RawObject[] = [];
+  let keptBytes = 0;
+  let hasKind: boolean | undefined;
   for await (const chunk of chunks) {
     for (const text of splitter.push(chunk)) {
       // Objects of another kind must not be taken for ours.
-      if (!isChecked) kindOf(parsed(`${splitter.rest}]}`), kind);
-      isChecked = true;
+      hasKind ??= saysKind(parsed(`${splitter.rest}]}`), kind);
       const item = parsed(text);
-      if (isRawObject(item)) take(item);
+      if (!isRawObject(item)) continue;
+      if (!hasKind && item.kind === undefined) {
+        keptBytes += text.length;
+        if (keptBytes > itemBytesMax)
+          throw new ProxyError(
+            "limit_reached",
+            `more than ${itemBytesMax} bytes of items without a kind are before the kind of their list`,
+          );
+        kept.push(item);
+      } else if (hasKind || item.kind === kind) take(item);
+      else throw noList(kind);
     }
   }
   const body = kindOf(parsed(splitter.rest), kind);
@@ -116,7 +128,15 @@ export async function readList(
   if (typeof revision !== "string" || revision === "") throw noList(kind);
   // Go writes an empty list as null where nobody made it.
   if (!Array.isArray(body["items"] ?? [])) throw new ProxyError("feed_lost", "the list has no items");
+  for (const item of kept) take(item);
   return { revision, token: typeof metadata["continue"] === "string" ? metadata["continue"] : "" };
+}
+
+/** Whether the kind of a list is known before its items. @throws {ProxyError} `feed_lost` for another kind. */
+function saysKind(before: unknown, kind: ObjectKind): boolean {
+  if (isRecord(before) && before["kind"] === undefined) return false;
+  kindOf(before, kind);
+  return true;
 }
 
 function parsed(text: string): unknown {

@@ -73,6 +73,40 @@ describe("readList", () => {
     await expect(listed(text)).rejects.toThrow(what);
   });
 
+  it("reads a list whose kind follows its items, and hands on nothing of another kind", async () => {
+    const sorted = (kind: string, items: readonly object[]): string => JSON.stringify({ apiVersion: "v1", items, kind, metadata });
+    const [bare, typed] = [{ metadata: { name: "a" } }, { kind: "Service", metadata: { name: "b" } }];
+    for (let size = 1; size < 40; size++)
+      expect(await listed(sorted("ServiceList", [typed, bare]), size)).toEqual({ items: [typed, bare], revision: "7", token: "" });
+    expect(await listed(sorted("ServiceList", []))).toMatchObject({ items: [] });
+    const items: object[] = [];
+    const read = (text: string, max?: number): Promise<object> => readList(pieces(text, 7), "Service", (object) => items.push(object), max);
+    for (const text of [
+      sorted("PodList", [bare]),
+      sorted("ServiceList", [{ ...bare, kind: "Pod" }]),
+      JSON.stringify({ items: [bare], metadata }),
+    ])
+      await expect(read(text)).rejects.toThrow("no list of Services");
+    await expect(
+      read(
+        sorted(
+          "ServiceList",
+          Array.from({ length: 100 }, () => bare),
+        ),
+        1_000,
+      ),
+    ).rejects.toThrow("[limit_reached] more than 1000");
+    expect(items).toEqual([]);
+    await read(
+      sorted(
+        "ServiceList",
+        Array.from({ length: 100 }, () => typed),
+      ),
+      1_000,
+    );
+    expect(items).toHaveLength(100);
+  });
+
   it("has one item in memory at a time, whatever the length of the list, and gives up one that does not end", async () => {
     const item = JSON.stringify({ metadata: { name: "a" }, text: "x".repeat(900) });
     async function* long(): AsyncGenerator<Buffer> {
