@@ -24,8 +24,10 @@ export interface HttpServer {
 export interface HttpOptions {
   /** For logs, e.g. `healthz`. */
   readonly name: string;
-  readonly address: BindAddress;
+  readonly address: BindAddress | { readonly path: string };
   readonly handler: Handler;
+  /** Done before each attempt to listen. A ProxyError of it counts as one of listening. */
+  readonly prepare?: (() => Promise<void>) | undefined;
   /** Give up when the address can't be bound, instead of trying again every 5 s. */
   readonly hardFail: boolean;
   /** Hears, once, that the address can't be bound. */
@@ -55,7 +57,7 @@ export interface ListenOptions {
  */
 export async function listen(at: BindAddress | { readonly path: string }, handler: Handler, options: ListenOptions): Promise<HttpServer> {
   const { log, connections = new HttpConnections(options) } = options;
-  const text = "path" in at ? at.path : bindAddressText(at);
+  const text = addressText(at);
   const sockets = new Set<Socket>();
   // A client may end its side before it is answered.
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
@@ -78,6 +80,8 @@ export async function listen(at: BindAddress | { readonly path: string }, handle
       }),
   };
 }
+
+const addressText = (at: BindAddress | { readonly path: string }): string => ("path" in at ? at.path : bindAddressText(at));
 
 /** A unix socket has its mode from the moment on at which it is there. */
 const OWNER_ONLY = 0o177;
@@ -120,11 +124,12 @@ function bindError(error: NodeJS.ErrnoException, object: string): ProxyError {
  * @source kube-proxy cmd/kube-proxy/app/server.go serveHealthz
  */
 export async function serveHttp(options: HttpOptions, signal: AbortSignal): Promise<void> {
-  const { name, address, handler, hardFail, onListenError, clock, log } = options;
+  const { name, address, handler, prepare, hardFail, onListenError, clock, log } = options;
   let isReported = false;
   while (!signal.aborted) {
     let server: HttpServer;
     try {
+      await prepare?.();
       server = await listen(address, handler, { clock, log });
     } catch (error) {
       if (!ProxyError.is(error)) throw error;
@@ -135,7 +140,7 @@ export async function serveHttp(options: HttpOptions, signal: AbortSignal): Prom
       await clock.sleep(REBIND_MS, signal);
       continue;
     }
-    log.info(`serving ${name}`, { address: bindAddressText(address) });
+    log.info(`serving ${name}`, { address: addressText(address) });
     if (!signal.aborted) await once(signal, "abort");
     await server.close();
   }

@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { ProxyError, type Clock, type Log } from "@turnout/core";
-import { listen, type Handler, type HttpServer } from "../health/http.ts";
+import { serveHttp, type Handler } from "../health/http.ts";
 
 const RUN = "/run/turnout";
 /** A socket that is younger may be about to be listened on. */
@@ -44,31 +44,33 @@ export interface WhySocketOptions {
 /**
  * Answer on the unix socket of `turnout why` until aborted: only who runs the proxy, and root, may ask, as an answer takes much of the proxy's time.
  *
- * Edges: a socket that can't be made is logged once, and nothing else stops. A process that was killed leaves its file, which the next one removes.
+ * Edges: a socket that can't be made is logged once and tried again every 5 s, as while the process before this one still listens; nothing else stops. A process
+ * that was killed leaves its file, which the next one removes.
  */
 export async function serveWhySocket(options: WhySocketOptions, signal: AbortSignal): Promise<void> {
   const { metricsPort, directory, handler, clock, log } = options;
   // A named pipe of Windows has no mode.
   if (process.platform === "win32") return;
   const path = await whySocketPath(metricsPort, directory);
-  let server: HttpServer;
-  try {
-    await makeDirectory(dirname(path));
-    await removeStale(path);
-    server = await listen({ path }, handler, { clock, log });
-  } catch (cause) {
-    const error = ProxyError.from(cause, "tool_failed", "the socket can't be made", { object: path });
-    log.warn("turnout why can't ask this proxy: its socket can't be made", { error, hint: `make ${dirname(path)} writable to the proxy` });
-    return;
-  }
-  if (!signal.aborted) await once(signal, "abort");
-  // It takes its file along.
-  await server.close();
+  const prepare = async (): Promise<void> => {
+    try {
+      await makeDirectory(dirname(path));
+      await removeStale(path);
+    } catch (error) {
+      throw ProxyError.from(error, "tool_failed", "the socket can't be made", {
+        object: path,
+        hint: `make ${dirname(path)} writable to the proxy`,
+      });
+    }
+  };
+  // It takes its file along when it ends.
+  await serveHttp({ name: "turnout why", address: { path }, handler, prepare, hardFail: false, clock, log }, signal);
 }
 
 /** @throws {ProxyError} `permission_denied` for a directory of another user, who could put a socket there. */
 async function makeDirectory(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o755 });
+  await access(directory, constants.W_OK);
   const stats = await lstat(directory);
   if (stats.isDirectory() && [0, process.getuid?.()].includes(stats.uid)) return;
   throw new ProxyError("permission_denied", "this directory is another user's", { object: directory, hint: "remove it" });
