@@ -1,8 +1,17 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import type { Capacity, ServicePort } from "@turnout/core/backend";
 import { rawService, rawSlice, rowsOf } from "@turnout/core/testing";
 import { ebpfModule } from "./module.ts";
 import { capacitiesOf, DEFAULT_SIZES, maxEntries, optionFor } from "./options.ts";
+
+function contentsOf(capacity: Capacity | undefined, rows: readonly ServicePort[]): ReadonlyMap<string, number> {
+  return new Map(rows.flatMap((row) => capacity?.contentsOf?.(row) ?? []).map(({ key, size }) => [key, size]));
+}
+
+function sum(sizes: Iterable<number>): number {
+  return [...sizes].reduce((all, one) => all + one, 0);
+}
 
 describe("options", () => {
   it("have defaults", () => {
@@ -70,7 +79,7 @@ describe("options", () => {
     const all = capacitiesOf({ ...DEFAULT_SIZES, services: 10 }, 2);
     expect(all.map(({ max, hint }) => [max, hint])).toEqual([
       [3, "raise the option max-services"],
-      [262_144, "raise the option max-endpoints"],
+      [524_288, "raise the option max-endpoints"],
       [65_536, "raise the option max-ranges"],
     ]);
     const row = [
@@ -85,5 +94,36 @@ describe("options", () => {
     ][0];
     if (row === undefined) throw new Error("there is a row");
     expect(all.map(({ sizeOf }) => sizeOf(row))).toEqual([2, 2, 2]);
+  });
+
+  it("R-76 have lists and source ranges that are the same counted once, as the maps have them", () => {
+    const loadBalancerSourceRanges = Array.from({ length: 200 }, (_, index) => `10.${index}.0.0/16`);
+    const ports = Array.from({ length: 5 }, (_, index) => ({ name: `p${index}`, port: 80 + index }));
+    const services = Array.from({ length: 70 }, (_, index) =>
+      rawService(`s${index}`, { type: "LoadBalancer", loadBalancerSourceRanges, ports }, { ingress: [{ ip: `203.0.113.${index}` }] }),
+    );
+    const rows = [...rowsOf(services).values()];
+    const [, , ranges] = capacitiesOf(DEFAULT_SIZES, 2);
+    expect(rows).toHaveLength(350);
+    expect(sum(rows.map((row) => ranges?.sizeOf(row) ?? 0))).toBeGreaterThan(ranges?.max ?? 0);
+    expect(sum(contentsOf(ranges, rows).values())).toBe(200);
+  });
+
+  it("R-76 have place for the lists of 20 ports with 20,000 endpoints, where all of them are local too", () => {
+    const [, endpoints] = capacitiesOf(DEFAULT_SIZES, 2);
+    const [row] = rowsOf([rawService("cart")]).values();
+    if (row === undefined || endpoints === undefined) throw new Error("there is a row");
+    const all = Array.from({ length: 20_000 }, (_, index) => index);
+    expect(20 * endpoints.sizeOf({ ...row, cluster: all, local: [...all] })).toBeLessThanOrEqual(endpoints.max);
+    expect(endpoints.sizeOf({ ...row, cluster: [0, 1], local: [1] })).toBe(3);
+  });
+
+  it("R-76 name a list by its endpoints, whichever rows have it and in whichever order", () => {
+    const [, endpoints] = capacitiesOf(DEFAULT_SIZES, 1);
+    const [row] = rowsOf([rawService("cart"), rawSlice("cart", ["10.1.0.1", "10.1.0.2", "10.1.0.3"].map((ip) => ({ ip })))]).values(); // prettier-ignore
+    if (row === undefined) throw new Error("there is a row");
+    const rows = [[0, 1], [1, 0], [0, 2]].map((cluster) => ({ ...row, cluster, local: cluster })); // prettier-ignore
+    const sizes = [...contentsOf(endpoints, rows).values()];
+    expect(sizes).toEqual([2, 2]);
   });
 });

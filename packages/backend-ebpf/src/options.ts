@@ -1,5 +1,6 @@
-import { listOption, numberOption, switchOption, textOption } from "@turnout/core/backend";
-import type { Capacity, IPFamily, OptionOf, OptionsOf } from "@turnout/core/backend";
+import { hostPort, listOption, numberOption, switchOption, textOption } from "@turnout/core/backend";
+import type { Capacity, Content, IPFamily, OptionOf, OptionsOf, ServicePort } from "@turnout/core/backend";
+import { listId, rangesId } from "./names.ts";
 import type { DeviceFact } from "./packets/devices.ts";
 
 /** How many elements the maps may have. Of the first three, rows may want half: what replaces an element is written before that goes. */
@@ -57,7 +58,7 @@ export interface EbpfFacts {
 export const ROOT_CGROUP = "1";
 
 /** Sizes where nothing is said; those in programs/layout.h. */
-export const DEFAULT_SIZES: MapSizes = { services: 262_144, endpoints: 1_048_576, ranges: 262_144, affinity: 131_072, sockets: 131_072 };
+export const DEFAULT_SIZES: MapSizes = { services: 262_144, endpoints: 2_097_152, ranges: 262_144, affinity: 131_072, sockets: 131_072 };
 
 /** Which option gives each map its size. */
 const SIZED_BY = {
@@ -114,14 +115,35 @@ export function maxEntries(sizes: MapSizes): Readonly<Record<string, number>> {
 
 /** What rows of one of so many families may want of the maps: half of a map, as what replaces an element is written before that goes. */
 export function capacitiesOf(sizes: MapSizes, familyCount: number): readonly Capacity[] {
-  const counted: readonly (readonly ["services" | "endpoints" | "ranges", string, Capacity["sizeOf"]])[] = [
-    ["services", "addresses and ports", ({ destinations }) => destinations.length],
-    ["endpoints", "endpoints", ({ cluster, local }) => cluster.length + local.length],
-    ["ranges", "source ranges", ({ destinations }) => destinations.reduce((sum, { sourceRanges = [] }) => sum + sourceRanges.length, 0)],
+  const counted: readonly (readonly ["services" | "endpoints" | "ranges", Pick<Capacity, "name" | "sizeOf" | "contentsOf">])[] = [
+    ["services", { name: "addresses and ports", sizeOf: ({ destinations }) => destinations.length }],
+    ["endpoints", { name: "endpoints", sizeOf: (row) => poolsOf(row).flat().length, contentsOf: listContents }],
+    ["ranges", { name: "source ranges", sizeOf: (row) => sourceRangesOf(row).flat().length, contentsOf: rangesContents }],
   ];
-  return counted.map(([of, name, sizeOf]) => {
-    return { name, max: Math.ceil(sizes[of] / 2 / familyCount), hint: `raise the option max-${of}`, sizeOf };
+  return counted.map(([of, capacity]) => {
+    return { ...capacity, max: Math.ceil(sizes[of] / 2 / familyCount), hint: `raise the option max-${of}` };
   });
+}
+
+/** The lists of endpoints that a row may need, by index; `local` only where it is another than `cluster`. */
+function poolsOf({ cluster, local }: ServicePort): readonly (readonly number[])[] {
+  const isSame = local.length === cluster.length && local.every((index, at) => index === cluster[at]);
+  return isSame ? [cluster] : [cluster, local];
+}
+
+function listContents(row: ServicePort): readonly Content[] {
+  return poolsOf(row).map((pool) => {
+    const endpoints = pool.flatMap((index) => row.endpoints[index] ?? []).map(({ ip, port }) => hostPort(ip, port));
+    return { key: listId(endpoints.toSorted()), size: endpoints.length };
+  });
+}
+
+function sourceRangesOf({ destinations }: ServicePort): readonly (readonly string[])[] {
+  return destinations.map(({ sourceRanges = [] }) => sourceRanges);
+}
+
+function rangesContents(row: ServicePort): readonly Content[] {
+  return sourceRangesOf(row).map((ranges) => ({ key: rangesId(ranges.toSorted()), size: ranges.length }));
 }
 
 /** How many sets of eight places a namespace has to remember clients in: a quarter of the map. */

@@ -13,6 +13,7 @@ export type {
   Counts,
   BackendModule,
   Capacity,
+  Content,
   Context,
   Dataplane,
   Delta,

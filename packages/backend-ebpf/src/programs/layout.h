@@ -130,7 +130,7 @@ struct {
 
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 1048576);
+  __uint(max_entries, 2097152);
   __uint(map_flags, BPF_F_NO_PREALLOC);
   __type(key, struct place);
   __type(value, struct endpoint);

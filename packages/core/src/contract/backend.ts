@@ -354,6 +354,19 @@ export interface Capacity {
   readonly hint: string;
   /** How many a row takes at most. Pure. */
   readonly sizeOf: (row: ServicePort) => number;
+  /**
+   * What a row takes, by content, where the backend keeps equal contents of several rows once; their sizes are not more than `sizeOf` together. Asked
+   * for only if the sizes of all rows are more than `max`. Default: rows share nothing. Pure.
+   */
+  readonly contentsOf?: (row: ServicePort) => readonly Content[];
+}
+
+/** A part of a row that other rows may have too, such as a list of endpoints. */
+export interface Content {
+  /** Equal for equal contents. */
+  readonly key: string;
+  /** How many it takes. */
+  readonly size: number;
 }
 
 /** What a module keeps on one host: whatever both families share is made once, here. */

@@ -2,6 +2,8 @@ import type { Capacity } from "../../contract/backend.ts";
 import type { Issue } from "../../model/api-objects.ts";
 import type { ChangeSet, ServicePort } from "../../model/rows.ts";
 import { serviceKeyOf } from "../../model/names.ts";
+import { capacitiesCounted, Place } from "./shared-contents.ts";
+import type { SharedRow } from "./shared-contents.ts";
 
 /** Where a backend's capacities are known, and what is called with a Service of which ports are held back. */
 export interface SharesOptions {
@@ -11,9 +13,7 @@ export interface SharesOptions {
 }
 
 /** A row, with how much of each capacity it takes. */
-interface SizedRow {
-  readonly row: ServicePort;
-  readonly sizes: readonly number[];
+interface SizedRow extends SharedRow {
   isHeld: boolean;
 }
 
@@ -34,6 +34,8 @@ interface Wanted {
 interface Namespace {
   readonly services: Map<string, Wanted>;
   readonly sums: number[];
+  /** Contents by capacity, each once; emptied with each change of a row. */
+  readonly distinct: Map<number, ReadonlyMap<string, number>>;
 }
 
 /** Rows that come into force and go, and Services of which the first row goes. */
@@ -45,11 +47,13 @@ interface Moves {
 
 /**
  * Shares what a backend has a finite amount of by namespace: as long as all rows fit, each namespace has what it wants. Otherwise the namespaces that
- * want most are cut to one level, and all others keep theirs (max-min fairness).
+ * want most are cut to one level, and all others keep theirs (max-min fairness). Contents that are the same count once while all fit, and otherwise
+ * once for each namespace.
  *
  * Edges: which rows are in depends on what is wanted now, never on history. Of a namespace beyond the level, older Services go first. A Service is
  * reported when its first row is held back.
- * Shape: costs what changed while all fit; otherwise also the Services of namespaces beyond the level.
+ * Shape: costs what changed while all fit; otherwise also the rows of namespaces beyond the level. Contents are asked for only where the sizes of all rows
+ * together don't fit.
  * @source rule R-76
  */
 export class NamespaceShares {
@@ -99,6 +103,7 @@ export class NamespaceShares {
     const row = service?.rows.get(key);
     if (namespace === undefined || service === undefined || row === undefined) return false;
     for (const { sums } of [namespace, service]) for (const [at, size] of row.sizes.entries()) sums[at] = (sums[at] ?? 0) - size;
+    namespace.distinct.clear();
     this.#namespaceOf.delete(key);
     service.rows.delete(key);
     if (row.isHeld) service.held -= 1;
@@ -112,7 +117,7 @@ export class NamespaceShares {
     const wasHeld = this.#forget(row.key);
     let namespace = this.#namespaces.get(row.name.namespace);
     if (namespace === undefined)
-      this.#namespaces.set(row.name.namespace, (namespace = { services: new Map(), sums: capacities.map(() => 0) }));
+      this.#namespaces.set(row.name.namespace, (namespace = { services: new Map(), sums: capacities.map(() => 0), distinct: new Map() }));
     const key = serviceKeyOf(row.key);
     let service = namespace.services.get(key);
     if (service === undefined) {
@@ -131,7 +136,8 @@ export class NamespaceShares {
     const sizes = capacities.map(({ sizeOf }) => sizeOf(row));
     for (const { sums } of [namespace, service]) for (const [at, size] of sizes.entries()) sums[at] = (sums[at] ?? 0) + size;
     for (const [at, size] of sizes.entries()) service.least[at] = Math.min(service.least[at] ?? Infinity, size);
-    service.rows.set(row.key, { row, sizes, isHeld: wasHeld });
+    service.rows.set(row.key, { row, sizes, contents: new Map(), isHeld: wasHeld });
+    namespace.distinct.clear();
     this.#namespaceOf.set(row.key, row.name.namespace);
     if (wasHeld) service.held += 1;
     if (wasHeld) this.#held.add(service);
@@ -140,30 +146,26 @@ export class NamespaceShares {
   #share(capacities: readonly Capacity[]): Moves {
     const moves: Moves = { released: [], held: [], reported: [] };
     const all = [...this.#namespaces.values()];
-    const levels = capacities.map(({ max }, at) => levelOf(all.map(({ sums }) => sums[at] ?? 0), max)); // prettier-ignore
-    if (this.#held.size === 0 && levels.every((level) => level === Infinity)) return moves;
-    for (const { services, sums } of all) {
-      const left = [...levels];
-      const isWithin = fits(sums, left);
+    const counted = capacitiesCounted(capacities, all);
+    if (this.#held.size === 0 && counted.every(({ level }) => level === Infinity)) return moves;
+    for (const [index, { services }] of all.entries()) {
+      const place = new Place(capacities, counted);
+      const isWithin = place.fits(counted.map(({ sums }) => sums[index] ?? 0));
       for (const service of isWithin ? services.values() : [...services.values()].sort(byAge)) {
-        if (isWithin || fits(service.sums, left)) {
-          take(service.sums, left);
+        if (isWithin || place.takeAll(service.rows, service.sums)) {
           if (service.held > 0) for (const row of service.rows.values()) this.#move(service, row, undefined, moves);
-        } else this.#shareAmongRows(service, left, capacities, moves);
+        } else this.#shareAmongRows(service, place, capacities, moves);
       }
     }
     return moves;
   }
 
   /** Of a Service that does not fit, ports that fit are in. */
-  #shareAmongRows(service: Wanted, left: number[], capacities: readonly Capacity[], moves: Moves): void {
-    if (service.held === service.rows.size && !fits(service.least, left)) return;
+  #shareAmongRows(service: Wanted, place: Place, capacities: readonly Capacity[], moves: Moves): void {
+    if (service.held === service.rows.size && !place.mayFit(service.least)) return;
     for (const key of [...service.rows.keys()].sort()) {
       const row = service.rows.get(key);
-      if (row === undefined) continue;
-      const lack = lackOf(row.sizes, left);
-      if (lack < 0) take(row.sizes, left);
-      this.#move(service, row, capacities[lack], moves);
+      if (row !== undefined) this.#move(service, row, capacities[place.take(row)], moves);
     }
   }
 
@@ -181,32 +183,6 @@ export class NamespaceShares {
       moves.reported.push(service);
     }
   }
-}
-
-/** How much each namespace may have at most, so that all together have no more than `max`; infinite where all fit. Pure. */
-function levelOf(sums: readonly number[], max: number): number {
-  if (sums.reduce((all, sum) => all + sum, 0) <= max) return Infinity;
-  let left = max;
-  const sorted = sums.toSorted((one, other) => one - other);
-  for (const [at, sum] of sorted.entries()) {
-    const level = Math.floor(left / (sorted.length - at));
-    if (sum > level) return level;
-    left -= sum;
-  }
-  return Infinity;
-}
-
-/** Which capacity has too little left; -1: all is there. Pure. */
-function lackOf(sizes: readonly number[], left: readonly number[]): number {
-  return sizes.findIndex((size, at) => size > (left[at] ?? 0));
-}
-
-function fits(sizes: readonly number[], left: readonly number[]): boolean {
-  return lackOf(sizes, left) < 0;
-}
-
-function take(sizes: readonly number[], left: number[]): void {
-  for (const [at, size] of sizes.entries()) left[at] = (left[at] ?? 0) - size;
 }
 
 function byAge(one: Wanted, other: Wanted): number {
