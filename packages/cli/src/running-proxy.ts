@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
-import { parseBindAddress, whySocketPath, type BindAddress } from "@turnout/client/daemon";
+import { parseBindAddress, whySocketPaths, type BindAddress } from "@turnout/client/daemon";
 import { hostPort, ProxyError } from "@turnout/core";
 import type { Command } from "commander";
 import { withPresentNames } from "./output-json.ts";
@@ -59,7 +59,7 @@ export async function askProxy({ address }: RunningProxyOptions, path: string, s
 }
 
 /**
- * Ask the proxy that runs on this host as {@link askProxy} does, over the socket that only its user may use: for what takes much of its time.
+ * Ask the proxy that runs on this host as {@link askProxy} does, over the socket that only its user and root may use: for what takes much of its time.
  * @throws {ProxyError} as that.
  */
 export async function askProxySocket(
@@ -69,7 +69,12 @@ export async function askProxySocket(
   how: AskHow = {},
 ): Promise<unknown> {
   const [{ port } = { port: 0 }] = address === undefined ? DEFAULTS : [placeOf(address)];
-  return await askAt([{ socketPath: await whySocketPath(port) }], path, signal, how);
+  return await askAt(
+    (await whySocketPaths(port)).map((socketPath) => ({ socketPath })),
+    path,
+    signal,
+    how,
+  );
 }
 
 async function askAt(

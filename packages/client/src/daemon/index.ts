@@ -38,7 +38,7 @@ export type { Handler, HttpOptions } from "./health/http.ts";
 export type { FamilyView, ExternalChange, ProxyView } from "./insight/proxy-view.ts";
 export type { CountedRows, RowCounts } from "./insight/service-counts.ts";
 export type { LatencySummary } from "./insight/recent-latencies.ts";
-export { whySocketPath } from "./insight/why-socket.ts";
+export { whySocketPaths } from "./insight/why-socket.ts";
 export { forThisHost } from "./insight/host-only.ts";
 export type { RuleSettings } from "./insight/rule-settings.ts";
 export { distinctIssues } from "./insight/status.ts";

@@ -1,10 +1,12 @@
-import { access, mkdtemp, rm } from "node:fs/promises";
+import { access, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { once } from "node:events";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { createServer } from "node:net";
+import { basename, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { eventually, ToyClock, ToyLog } from "../../test-support/toys.ts";
-import { serveWhySocket, whySocketPath } from "./why-socket.ts";
+import { serveWhySocket, whySocketPath, whySocketPaths } from "./why-socket.ts";
 
 const PORT = 10_249;
 let directory = "";
@@ -46,4 +48,18 @@ test("a proxy that starts while the one before it still runs takes the socket on
   expect(next.log.lines.join()).toContain("another process listens on this socket");
   await next.end();
   await expect(access(await whySocketPath(PORT, directory))).rejects.toThrow("ENOENT");
+});
+
+test("root also finds the sockets of other users' proxies, in folders that belong to their UID", async () => {
+  const own = await whySocketPath(PORT);
+  const uid = process.getuid?.() ?? 0;
+  const paths = [`turnout-${uid}`, `turnout-${uid + 1}`].map((name) => join(directory, name, basename(own)));
+  for (const path of paths) await mkdir(join(path, ".."));
+  expect(await whySocketPaths(PORT, true, directory)).toEqual([own]);
+  const servers = paths.map((path) => createServer().listen(path));
+  await Promise.all(servers.map((server) => once(server, "listening")));
+  expect(await whySocketPaths(PORT, true, directory)).toEqual([own, paths[0]]);
+  expect(await whySocketPaths(PORT, false, directory)).toEqual([own]);
+  for (const server of servers) server.close();
+  expect(await whySocketPaths(PORT, true, join(directory, "none"))).toEqual([own]);
 });

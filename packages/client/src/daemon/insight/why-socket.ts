@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { access, constants, lstat, mkdir, readdir, readlink, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { ProxyError, type Clock, type Log } from "@turnout/core";
 import { serveHttp, type Handler } from "../health/http.ts";
 
@@ -30,6 +30,35 @@ export async function whySocketPath(metricsPort: number, directory?: string): Pr
     () => "0",
   );
   return join(directory ?? (await runDirectory()), `why-${namespace}-${metricsPort}.sock`);
+}
+
+/**
+ * Where `turnout why` finds the socket of a proxy with this metrics port, in the order in which they are tried.
+ *
+ * Edges: the user's own first. Root may also ask proxies of other users that may not write to /run/turnout: only a `turnout-UID` that belongs to that UID counts,
+ * as any user may create that name.
+ */
+export async function whySocketPaths(
+  metricsPort: number,
+  isRoot: boolean = process.getuid?.() === 0,
+  temporary: string = tmpdir(),
+): Promise<readonly [string, ...string[]]> {
+  const own = await whySocketPath(metricsPort);
+  if (!isRoot) return [own];
+  const found: string[] = [];
+  const names = await readdir(temporary).then(
+    (all) => all.filter((name) => /^turnout-\d+$/.test(name)),
+    () => [],
+  );
+  for (const name of names) {
+    const [folder, socket] = [join(temporary, name), join(temporary, name, basename(own))];
+    const isFound = await Promise.all([lstat(folder), lstat(socket)]).then(
+      ([of, at]) => of.isDirectory() && name === `turnout-${of.uid}` && at.isSocket(),
+      () => false,
+    );
+    if (isFound) found.push(socket);
+  }
+  return [own, ...found];
 }
 
 /** What the socket is served with. */
