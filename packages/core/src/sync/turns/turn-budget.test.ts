@@ -43,14 +43,35 @@ describe("the work of one turn", () => {
     expect(budget.entries).toBe(entries);
   });
 
-  it("is not more after rows that changed nothing, or a large one that changed little", () => {
+  it("is not more after rows that changed nothing, and bounded after large ones that changed little", () => {
     const budget = new TurnBudget(1_000);
     const { entries } = budget;
-    for (let turn = 0; turn < 20; turn++) {
-      budget.took(entries, 0, 1);
-      budget.took(400_000, 20, turn % 2 === 0 ? 20 : 200);
-    }
+    for (let turn = 0; turn < 20; turn++) budget.took(entries, 0, 1);
     expect(budget.entries).toBe(entries);
+    for (let turn = 0; turn < 20; turn++) budget.took(400_000, 20, 20);
+    expect(budget.entries).toBe(6_400);
+  });
+
+  it.each([300, 110])("grows where each Service changes little and a turn takes %s ms whatever it does", (idleMs) => {
+    const budget = new TurnBudget(1_000);
+    let turns = 0;
+    for (let left = 300; left > 0; turns++) {
+      const services = Math.min(left, Math.max(1, Math.floor(budget.entries / 23)));
+      budget.took(services * 23, services * 3, idleMs + services * 0.3);
+      left -= services;
+    }
+    expect(turns).toBeLessThan(20);
+  });
+
+  it("is not less after work that no entries limited, and found again after a turn that was slow once", () => {
+    const budget = new TurnBudget(1_000);
+    const { entries } = budget;
+    budget.took(0, 5_000, 400);
+    expect(budget.entries).toBe(entries);
+    for (const ms of [10, 400]) budget.took(23, ms / 2, ms);
+    expect(budget.entries).toBeLessThan(23);
+    for (let turn = 0; turn < 10; turn++) budget.took(Math.max(23, budget.entries), 3, 10);
+    expect(budget.entries).toBeGreaterThan(1_000);
   });
 
   it("is as little as can be where a turn is over when it begins", () => {
