@@ -64,6 +64,12 @@ describe("rows that wait", () => {
     expect(turnsOf(queue, 10)).toEqual(["evil/s1", "shop/s1 shop/s2", "evil/s2"]);
   });
 
+  it("are as much work as they have source ranges", () => {
+    const [plain, ranged] = [row("evil", "s1"), row("shop", "s1")];
+    const destinations = ranged.destinations.map((one) => ({ ...one, sourceRanges: ["10.0.0.0/8", "192.0.2.0/24"] }));
+    expect(waiting(plain, { ...ranged, destinations }).take(10)).toEqual({ keys: [plain.key, ranged.key], entries: 6 });
+  });
+
   it("are taken together where an address passes from one to the other, in whichever namespace and order", () => {
     const queue = waiting(row("evil", "s9"));
     const [a, b, c] = [row("evil", "s1", "198.51.100.1"), row("shop", "s1", "198.51.100.1"), row("shop", "s3", "198.51.100.3")];

@@ -11,7 +11,7 @@ interface Waiting {
 /** The rows of one turn. */
 export interface Turn {
   readonly keys: readonly string[];
-  /** How much work they are: destinations times endpoints, about. */
+  /** How much work they are: destinations times endpoints, and source ranges, about. */
   readonly entries: number;
 }
 
@@ -135,7 +135,9 @@ function placeOf(key: string): readonly [namespace: string, service: string] {
 }
 
 function entriesOf(row: ServicePort | undefined): number {
-  return row === undefined ? 1 : 1 + row.destinations.length * (1 + row.endpoints.length);
+  if (row === undefined) return 1;
+  const ranges = row.destinations.reduce((sum, { sourceRanges = [] }) => sum + sourceRanges.length, 0);
+  return 1 + row.destinations.length * (1 + row.endpoints.length) + ranges;
 }
 
 /** What only one of the two has. */
