@@ -74,4 +74,30 @@ describe("R-67 what one Service may ask for by itself", () => {
       [],
     ]);
   });
+
+  it.each<[string, RawObject, RawObject]>([
+    [
+      "the cluster IP of a Service that is an ExternalName now",
+      { type: "ExternalName", clusterIP: undefined, externalIPs: ["10.96.0.1"] },
+      {},
+    ],
+    ["the cluster IP of a Service that is headless now", { clusterIP: "None", externalIPs: ["10.96.0.1"] }, {}],
+    ["a cluster IP that an ExternalName Service still has", { type: "ExternalName" }, {}],
+    [
+      "a load-balancer IP that it names as external IP now",
+      { externalIPs: ["198.51.0.0"] },
+      { IPv4: { clusterIP: "10.96.0.1", externalIPs: [], loadBalancerIPs: [], sourceRanges: [] } },
+    ],
+  ])("a version beyond it does not keep %s", (_name, spec, addresses) => {
+    const { store } = createStoreView([sized(1, 1, 1)]);
+    upsertRaw(store, sized(1, 0, 0, 10_001, spec));
+    expect(store.service("shop/big")?.addresses).toEqual(addresses);
+  });
+
+  it("a Service beyond it keeps nothing of an earlier one of its name", () => {
+    const withUID = (raw: RawObject, uid: string): RawObject => ({ ...raw, metadata: { ...(raw["metadata"] as RawObject), uid } });
+    const { store } = createStoreView([withUID(sized(1, 1), "a")]);
+    upsertRaw(store, withUID(sized(300, 5_000), "b"));
+    expect(store.service("shop/big")).toBeUndefined();
+  });
 });

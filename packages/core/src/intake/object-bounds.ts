@@ -1,7 +1,7 @@
 import { canonicalIP } from "../model/addresses.ts";
 import { FAMILIES } from "../model/api-objects.ts";
 import type { IPFamily, Service, ServiceAddresses } from "../model/api-objects.ts";
-import { isObject, listField, objectField, textField } from "./fields.ts";
+import { isObject, listField, objectField, protocolOf, textField } from "./fields.ts";
 import type { Findings, ObjectName, Raw } from "./fields.ts";
 import type { AllowedAddresses } from "./allowed-addresses.ts";
 import { readService } from "./service.ts";
@@ -9,6 +9,7 @@ import { readService } from "./service.ts";
 /** Ports times addresses of one Service, and ports times load-balancer IPs times source ranges. */
 const PRODUCT_MAX = 20_000;
 const SOURCE_RANGES_MAX = 10_000;
+const NO_NAMES: ReadonlySet<string> = new Set();
 
 /**
  * Read a Service, unless it asks for more than one object may: then what is left of it as it was `before`.
@@ -52,29 +53,47 @@ function isBeyondBounds(raw: Raw, findings: Findings): boolean {
 }
 
 /**
- * Keep of a Service what its new version, which is beyond the bounds, still names; undefined: nothing.
+ * Keep of a Service what its new version, which is beyond the bounds, still names in the same field; undefined: nothing.
  *
- * Edges: addresses and node ports that it no longer names may be another Service's by now.
+ * Edges: addresses and node ports that it no longer names may be another Service's by now, also if it names them in a field that anyone may write.
+ * A headless or ExternalName Service keeps none.
  */
 function keptOf(before: Service | undefined, raw: Raw): Service | undefined {
   if (before === undefined) return undefined;
   const { spec, ingress } = partsOf(raw);
-  const items = [spec["clusterIP"], ...listField(spec, "clusterIPs"), ...listField(spec, "externalIPs"), ...ingress.map(ipOf)];
-  const named = new Set(items.map((text) => (typeof text === "string" ? canonicalIP(text)?.text : undefined)));
-  const nodePorts = new Set(listField(spec, "ports").map((port) => (isObject(port) ? port["nodePort"] : undefined)));
+  const isExternalName = spec["type"] === "ExternalName";
+  const clusterIPs = isExternalName ? NO_NAMES : namesIn([spec["clusterIP"], ...listField(spec, "clusterIPs")]);
+  const [externalIPs, loadBalancerIPs] = [namesIn(listField(spec, "externalIPs")), namesIn(ingress.map(ipOf))];
+  const nodePorts = new Set(listField(spec, "ports").map(nodePortOf));
   const addresses: Partial<Record<IPFamily, ServiceAddresses>> = {};
   for (const family of FAMILIES) {
     const own = before.addresses[family];
-    if (own === undefined || !named.has(own.clusterIP)) continue;
-    const isNamed = (ip: string): boolean => named.has(ip);
-    addresses[family] = { ...own, externalIPs: own.externalIPs.filter(isNamed), loadBalancerIPs: own.loadBalancerIPs.filter(isNamed) };
+    if (own === undefined || !clusterIPs.has(own.clusterIP)) continue;
+    addresses[family] = {
+      ...own,
+      externalIPs: own.externalIPs.filter((ip) => externalIPs.has(ip)),
+      loadBalancerIPs: own.loadBalancerIPs.filter((ip) => loadBalancerIPs.has(ip)),
+    };
   }
+  const isHealthPortNamed = !isExternalName && spec["healthCheckNodePort"] === before.healthCheckNodePort;
   return {
     ...before,
     addresses,
-    ports: before.ports.map((port) => (nodePorts.has(port.nodePort) ? port : { ...port, nodePort: 0 })),
-    healthCheckNodePort: spec["healthCheckNodePort"] === before.healthCheckNodePort ? before.healthCheckNodePort : 0,
+    ports: before.ports.map((port) => (!isExternalName && nodePorts.has(nodePortOf(port)) ? port : { ...port, nodePort: 0 })),
+    healthCheckNodePort: isHealthPortNamed ? before.healthCheckNodePort : 0,
   };
+}
+
+/** The canonical addresses in a list. */
+function namesIn(items: readonly unknown[]): ReadonlySet<string> {
+  return new Set(items.flatMap((text) => (typeof text === "string" ? (canonicalIP(text)?.text ?? []) : [])));
+}
+
+/** A port's node port with its protocol: another Service may have the same number in another one. */
+function nodePortOf(port: unknown): string {
+  if (!isObject(port)) return "";
+  const { nodePort, protocol } = port;
+  return `${String(nodePort)} ${protocolOf(protocol) ?? ""}`;
 }
 
 function partsOf(raw: Raw): { readonly spec: Raw; readonly ingress: readonly unknown[] } {

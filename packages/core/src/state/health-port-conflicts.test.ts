@@ -23,6 +23,12 @@ describe("R-51 a health check node port that is another Service's node port", ()
     expect([issues.length, [...store.issues()]]).toEqual([2, []]);
   });
 
+  it("names the Service that has the port now", () => {
+    const { store } = createStoreView([withNodePort("a", 32_000), rawService("b", LOCAL), withNodePort("c", 32_000)]);
+    store.remove("Service", "shop", "a");
+    expect([...store.issues()]).toMatchObject([{ object: "Service shop/b", events: [{ service: "shop/b" }, { service: "shop/c" }] }]);
+  });
+
   it.each([
     ["its own node port", [withNodePort("a", 32_000, "TCP", LOCAL)]],
     ["another protocol's", [withNodePort("a", 32_000, "UDP"), rawService("b", LOCAL)]],

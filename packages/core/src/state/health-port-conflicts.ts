@@ -24,7 +24,7 @@ class ServicesByPort {
 /**
  * Reports health check node ports that are node ports of other Services: load balancers that ask them reach the other Service.
  *
- * Edges: each such port is reported once, until it is no longer both.
+ * Edges: each such port is reported once, until it is no longer both or the report would name other Services.
  * @source rule R-51
  */
 export class HealthPortConflicts {
@@ -57,8 +57,9 @@ export class HealthPortConflicts {
     for (const asked of this.#healthPorts.get(port)) {
       for (const holder of this.#nodePorts.get(port)) {
         if (asked === holder) continue;
-        if (this.#said.has(port)) return;
         const issue = issueOf(port, asked, holder);
+        const said = this.#said.get(port);
+        if (said?.object === issue.object && said.what === issue.what) return;
         this.#said.set(port, issue);
         this.#report(issue);
         return;

@@ -221,11 +221,18 @@ export class Store {
     yield* this.#lastingNodes.values();
   }
 
+  #readService(key: string, raw: Raw, name: ObjectName, findings: Findings): Service | undefined {
+    const identity = identityOf(raw);
+    // Another Service of this name keeps nothing of the one before.
+    const before = this.#identities.get(key)?.uid === identity.uid ? this.#services.get(key) : undefined;
+    this.#identities.set(key, identity);
+    return readBoundedService(raw, name, findings, this.#allowed, before);
+  }
+
   #accept(kind: ObjectKind, raw: Raw, name: ObjectName): void {
     const key = namespacedName(name.namespace, name.name);
     const findings = new Findings(`${kind} ${key}`, kind === "EndpointSlice" ? serviceOfSlice(raw, name.namespace) : undefined);
-    if (kind === "Service") this.#identities.set(key, identityOf(raw));
-    if (kind === "Service") this.#setService(key, readBoundedService(raw, name, findings, this.#allowed, this.#services.get(key)));
+    if (kind === "Service") this.#setService(key, this.#readService(key, raw, name, findings));
     else if (kind === "EndpointSlice") this.#setSlice(key, readEndpointSlice(raw, name, findings, this.#reading, this.#slice(key)));
     else if (kind === "Node") this.#setNode(key, readNode(raw, name.name, findings));
     else this.#setServiceCIDR(key, readServiceCIDR(raw, name.name, findings));
