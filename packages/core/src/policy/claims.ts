@@ -131,10 +131,7 @@ export class Claims<Wanted extends Claimant> {
    * to `affected`.
    */
   setEndpoints(changed: Iterable<string>, source: SlicesByService, affected: Set<string>): void {
-    for (const claim of this.#endpoints.update(changed, source)) {
-      const contenders = this.#contenders.get(claim);
-      for (const { key } of contenders === undefined ? [] : isSeveral(contenders) ? contenders : [contenders]) affected.add(key);
-    }
+    for (const key of this.#endpoints.update(changed, source)) affected.add(key);
   }
 
   /** A row with the destinations it holds, and those it lost; undefined when there is no such row. */
@@ -224,7 +221,7 @@ export class Claims<Wanted extends Claimant> {
     if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, affected);
     if (!isOutside(claimed)) return;
     this.#note(claimed, name.protocol, own.key);
-    this.#endpoints.watch(claimed.address);
+    this.#endpoints.watch(claimed.address, own.key);
   }
 
   #release(claimed: ClaimedAddress, { name }: Claimant, key: string, affected: Set<string>): void {
@@ -243,7 +240,7 @@ export class Claims<Wanted extends Claimant> {
     if (claimed.kind === "nodePort") this.#touchNodeAddresses(claimed, name.protocol, affected);
     if (!isOutside(claimed)) return;
     this.#unnote(claimed, name.protocol, key);
-    this.#endpoints.unwatch(claimed.address);
+    this.#endpoints.unwatch(claimed.address, key);
   }
 
   /** Another row has a node port now: whoever has its number on a node's address may get or lose that. */
