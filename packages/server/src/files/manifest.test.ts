@@ -116,14 +116,22 @@ describe("readDocument", () => {
     expect(problems[0]?.what).toMatch(/^can't be expanded/);
   });
 
-  it("reads JSON that is nested however deeply, and refuses YAML that is", () => {
+  it("reads JSON that is nested however deeply, and YAML that the parser can read", () => {
     const deep = `${"[".repeat(5_000)}${"]".repeat(5_000)}`;
     const json = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"externalIPs":${deep}}}`;
     const document = readDocument(json);
     expect(document.objects.map(({ key }) => key)).toEqual(["default/a"]);
     expect(summarize({ hash: "", line: 1 }, document).entries).toHaveLength(1);
-    for (const yaml of ["- ".repeat(20_000), "? ".repeat(500), "a: 1\n".concat("? ".repeat(10_000))])
+    for (const yaml of ["- ".repeat(20_000), "a: 1\n".concat("? ".repeat(10_000))])
       expect(readDocument(`${yaml}x`).problems).toMatchObject([{ isUnclear: true }]);
+    expect(readDocument(`${"? ".repeat(500)}x`)).toMatchObject({ problems: [{ what: "has no kind" }], isReadable: true });
+    const blocks = Array.from({ length: 70 }, (_, level) => `${"  ".repeat(level)}p:\n`).join("");
+    const accepted = readDocument(
+      `apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {clusterIP: 10.96.0.9, externalIPs: ${deep.slice(4_900, 5_100)}}\n`,
+    );
+    expect(accepted).toMatchObject({ objects: [{ key: "default/a", object: { spec: { clusterIP: "10.96.0.9" } } }], problems: [] });
+    const other = readDocument(`${blocks}apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n`);
+    expect(other).toMatchObject({ ignored: ["apiextensions.k8s.io/v1 CustomResourceDefinition"], problems: [], isReadable: true });
   });
 });
 

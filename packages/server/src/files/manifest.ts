@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
-import { deepPositionOf, ifNotTooDeep, YAML_LEVELS_MAX } from "@turnout/client/daemon";
+import { ifNotTooDeep, YAML_LEVELS_MAX } from "@turnout/client/daemon";
 import { OBJECT_KINDS, parseJSON, type ObjectKind } from "@turnout/core";
-import { isAlias, LineCounter, parseAllDocuments, visit, type Document } from "yaml";
+import { isAlias, isCollection, LineCounter, parseAllDocuments, Scalar, visit, type Document } from "yaml";
 import { isRawObject, isRecord, keyOf, type RawObject } from "../source/raw-object.ts";
 import { isSelected } from "../source/selectors.ts";
 
@@ -124,8 +124,7 @@ function plainValue(document: Document, lines: LineCounter): { plain: unknown } 
     const [what = ""] = error.message.split(/ at line |\n/);
     return { problem: { lineOffset: lines.linePos(error.pos[0]).line - 1, what: `can't be parsed (${what})`, hint, isUnclear: true } };
   }
-  const deep = deepPositionOf(document);
-  if (deep !== undefined) return { problem: tooDeep(lines.linePos(deep).line - 1) };
+  cutDeep(document);
   try {
     // A copy: yaml's texts are slices, and each one in use would keep its whole file in memory.
     return { plain: parseJSON(JSON.stringify(document.toJS() ?? null)) };
@@ -137,8 +136,15 @@ function plainValue(document: Document, lines: LineCounter): { plain: unknown } 
   }
 }
 
+/** As {@link parseJSON} does: what is nested deeper is of no kind that is read here, and no reason to refuse the rest. */
+function cutDeep(document: Document): void {
+  visit(document, {
+    Collection: (_key, _node, path) => (path.filter(isCollection).length < YAML_LEVELS_MAX ? undefined : new Scalar("nested too deeply")),
+  });
+}
+
 function tooDeep(lineOffset: number): ManifestProblem {
-  return { lineOffset, what: `is nested deeper than ${YAML_LEVELS_MAX} levels`, hint: "correct it", isUnclear: true };
+  return { lineOffset, what: "is nested too deeply to be parsed", hint: "correct it", isUnclear: true };
 }
 
 function firstAlias(document: Document): number {
