@@ -136,6 +136,23 @@ describe("TCP clients at the limit of all", () => {
     expect([...more, ...own].map((client) => client?.state)).toEqual([...more.map(() => "reset"), ...own.map(() => "waiting")]);
     expect(traffic.shared.connections.size).toBe(10);
   });
+
+  it("give back a place each where several come before the first socket is closed", async () => {
+    const { fronts, sockets, traffic } = await stageOf([A], { "max-connections": 10 });
+    const at = { ip: "127.0.0.1", port: 81 };
+    await fronts.put(listenerOf([B], { ...at, row: "flood/web:http/TCP", asked: { address: at.ip, port: at.port } }));
+    const closing: (() => void)[] = [];
+    const join = sockets.join.bind(sockets);
+    sockets.join = (...parts) => {
+      const joined = join(...parts);
+      return { reset: () => void closing.push(() => joined.reset()) };
+    };
+    for (let number = 0; number < 10; number++) sockets.client(from(number), at)?.answer("answers");
+    for (let number = 0; number < 5; number++) sockets.client(from(number), AT)?.answer("answers");
+    expect([traffic.shared.connections.size, closing.length]).toEqual([10, 5]);
+    for (const close of closing) close();
+    expect([traffic.shared.connections.size, fronts.connections]).toEqual([10, 10]);
+  });
 });
 
 describe("affine TCP clients", () => {

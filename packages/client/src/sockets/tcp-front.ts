@@ -141,9 +141,10 @@ class Connection {
     this.leavingSinceMs = isLeaving ? (this.leavingSinceMs ?? this.#traffic.nowMs()) : undefined;
   }
 
-  /** Another Service gets its place. */
+  /** Another Service gets its place, at once: sockets say that they are closed after others have been accepted. */
   end(): void {
     this.reset();
+    this.#over();
   }
 
   reset(): void {
