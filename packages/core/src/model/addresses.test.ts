@@ -238,6 +238,7 @@ it.each([
   ["192.0.2.7", "192.0.2.7"],
   ["::ffff:192.0.2.7", "192.0.2.7"],
   ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+  ["fe80::1%eth0", "fe80::/64"],
   ["nonsense", "nonsense"],
 ])("a client at %s is counted as %s", (address, network) => {
   expect(clientNetwork(address)).toBe(network);

@@ -110,10 +110,11 @@ export function compareAddresses(a: string, b: string): number {
 /**
  * The part of an address by which clients are counted: all of an IPv4 address, of IPv6 its /64, which one host may have whole.
  *
- * Edges: text that is no address is returned as it is.
+ * Edges: the zone of a link-local address does not count; text that is no address is returned as it is.
  */
 export function clientNetwork(text: string): string {
-  const ip = canonicalIP(text);
+  const [address = text] = text.split("%", 1);
+  const ip = canonicalIP(address);
   if (ip?.family !== "IPv6") return ip?.text ?? text;
   return parseCIDR(`${ip.text}/64`)?.text ?? text;
 }

@@ -9,7 +9,8 @@ export interface RequestHead {
 }
 
 const LINE = /^([A-Z]{1,20}) ([!-~]+) HTTP\/1\.([01])$/;
-const HEADER = /^([\w!#$%&'*+.^`|~-]+):[ \t]*([^\0\r\n]*?)[ \t]*$/;
+/** No two parts of it match the same text: what fails to match fails in linear time. */
+const HEADER = /^([\w!#$%&'*+.^`|~-]+):([^\0\r\n]*)$/;
 
 /**
  * Read the head of an HTTP/1 request, without the empty line that ends it. Pure.
@@ -22,8 +23,9 @@ export function parseHead(text: string): RequestHead | 400 {
   if (minor === undefined) return 400;
   const headers = new Map<string, string>();
   for (const line of lines) {
-    const [, name, value = ""] = HEADER.exec(line) ?? [];
+    const [, name, spaced = ""] = HEADER.exec(line) ?? [];
     if (name === undefined) return 400;
+    const value = spaced.trim();
     const key = name.toLowerCase();
     if (key === "host" && headers.has(key)) return 400;
     headers.set(key, headers.has(key) ? `${headers.get(key)}, ${value}` : value);
