@@ -87,8 +87,8 @@ export interface Put<K> {
 /**
  * The difference between what the host holds and what it should.
  *
- * Shape: what changed last comes first where an earlier turn deferred something, else everything is in the order in which it changed. A backend
- * that defers does well to keep to this order among objects of a kind: then a newer change does not wait for all that was deferred.
+ * Shape: where an earlier turn deferred something, what changed since and what was deferred come by turns, else everything is in the order in which
+ * it changed. A backend that defers does well to keep to this order among objects of a kind: then a newer change does not wait for all that was deferred.
  */
 export interface Delta<K> {
   /** What is to be made or changed. */

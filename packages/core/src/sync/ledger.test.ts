@@ -335,7 +335,7 @@ describe("outcomes", () => {
 });
 
 describe("what is deferred", () => {
-  it("comes again, behind what changed since, and counts neither as in force nor as failed", () => {
+  it("comes again, in turn with what changed since, and counts neither as in force nor as failed", () => {
     const ledger = active({ a: [thing("gone")] });
     ledger.setRow("a", []);
     ledger.setRow("b", [thing("x"), thing("y"), thing("z")]);
@@ -345,6 +345,18 @@ describe("what is deferred", () => {
     expect(short(ledger.delta(0))).toEqual({ put: ["newer", "y", "z"], remove: ["gone"] });
     commit(ledger);
     expect([ledger.deferred.size, short(ledger.delta(0))]).toEqual([0, { put: [], remove: [] }]);
+  });
+
+  it("is in force in the end though newer changes alone fill each turn", () => {
+    const ledger = new Ledger<KernelObject>();
+    const names = Array.from({ length: 50 }, (_, at) => String(at));
+    for (const name of names) ledger.setRow(`shop/${name}`, [thing(`s${name}`)]);
+    for (let turn = 0; turn < 4; turn++) {
+      ledger.setRows(new Map(names.map((name) => [`evil/${name}`, [thing(`e${name}`, String(turn))]])));
+      const delta = ledger.delta(0);
+      ledger.commit(delta, { deferred: new Set(delta.put.slice(40).map(({ after }) => objectId(after))) });
+    }
+    expect([...ledger.owing()].filter((row) => row.startsWith("shop/"))).toEqual([]);
   });
 
   it("is forgotten when nobody wants it any more, or it is found to be there", () => {

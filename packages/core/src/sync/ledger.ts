@@ -37,7 +37,7 @@ function driftedTo<K>(id: string, before: K | undefined, found: K | undefined): 
  *
  * Shape: rows own objects; equal objects may have several owners and go with the last. The skeleton is one more owner.
  * States of an object: *in force* (the host holds what is wanted); *dirty* (it doesn't, so the next delta has it); of the dirty ones *failed* (it
- * rests: it is in no delta until it changes or {@link Ledger.retryFailed} is called) and *deferred* (it comes last in the next delta); unwanted
+ * rests: it is in no delta until it changes or {@link Ledger.retryFailed} is called) and *deferred* (in the next delta it comes in turn with what changed since); unwanted
  * and *kept* for a row (it is not removed) or *lingering* (the host still holds something of it).
  * Edges: unequal objects under one identity are a defect of the backend; the last one set counts and {@link Ledger.defects} names them.
  */
@@ -281,14 +281,19 @@ export class Ledger<K extends KernelObject> {
     return true;
   }
 
-  /** The difference between what is wanted and what is applied, in the order things changed; what was deferred comes last. */
+  /** The difference between what is wanted and what is applied, in the order things changed. What was deferred comes in between, so that neither keeps the other out of a turn. */
   delta(nowMs: number): Delta<K> {
     const put: Put<K>[] = [];
     const remove: K[] = [];
     const { deferred } = this.#attempts;
-    const last = [...deferred];
-    for (const id of this.#dirty) if (last.length === 0 || !deferred.has(id)) this.#plan(id, put, remove);
-    for (const id of last) this.#plan(id, put, remove);
+    const waiting = [...deferred].values();
+    for (const id of this.#dirty) {
+      if (deferred.has(id)) continue;
+      this.#plan(id, put, remove);
+      const next = waiting.next();
+      if (next.done !== true) this.#plan(next.value, put, remove);
+    }
+    for (const id of waiting) this.#plan(id, put, remove);
     return { put, remove, lingering: this.#lingering.due(nowMs, (id) => this.#isLeftToLinger(id)), nowMs };
   }
 
