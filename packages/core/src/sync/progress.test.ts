@@ -35,11 +35,12 @@ describe("a change set", () => {
     expect(progress.synced(300, [])).toEqual({ queuedMs: [10], triggersMs: [1], waitingSinceMs: undefined });
   });
 
-  it("of everything is in force when everything is", () => {
+  it("of everything is in force when its rows and those that are gone are, whatever waits since", () => {
     const progress = new Progress();
-    progress.queued(10, changes([], [1], true));
-    expect(progress.synced(100, [])).toEqual({ queuedMs: [], triggersMs: [], waitingSinceMs: 10 });
-    expect(progress.synced(200, undefined)).toEqual({ queuedMs: [10], triggersMs: [1], waitingSinceMs: undefined });
+    progress.queued(10, changes([], [1], true), ["gone", "kept"]);
+    expect(progress.synced(100, ["gone"])).toEqual({ queuedMs: [], triggersMs: [], waitingSinceMs: 10 });
+    progress.queued(110, changes(["other"], [2]));
+    expect(progress.synced(200, ["other"])).toEqual({ queuedMs: [10], triggersMs: [1], waitingSinceMs: 110 });
   });
 
   it("is one with those before it where very many wait", () => {

@@ -11,8 +11,8 @@ const CHANGE_SETS_MAX = 100;
 interface Open {
   readonly atMs: number;
   readonly triggersMs: number[];
-  /** Rows of it that were still waiting when they were last looked at; undefined: it takes all rows there are. */
-  keys: Set<string> | undefined;
+  /** Rows of it that were still waiting when they were last looked at. */
+  readonly keys: Set<string>;
 }
 
 /** What is in force as a whole by now, in ms since the epoch. */
@@ -48,14 +48,18 @@ export class Progress {
     return this.#lastError;
   }
 
-  /** A change set came; of the times at which its endpoint changes were triggered the earliest are remembered. */
-  queued(atMs: number, { full, set, delete: gone, triggersMs }: Pick<ChangeSet, "full" | "set" | "delete" | "triggersMs">): void {
+  /** A change set came; of the times at which its endpoint changes were triggered the earliest are remembered. `before`: the rows until then, of which a whole state takes all. */
+  queued(
+    atMs: number,
+    { full, set, delete: gone, triggersMs }: Pick<ChangeSet, "full" | "set" | "delete" | "triggersMs">,
+    before: Iterable<string> = [],
+  ): void {
     this.#pendingSinceMs ??= atMs;
     const last = this.#open.length < CHANGE_SETS_MAX ? undefined : this.#open.at(-1);
     const one = last ?? { atMs, triggersMs: [], keys: new Set<string>() };
     if (last === undefined) this.#open.push(one);
-    if (full) one.keys = undefined;
-    else for (const key of [...gone, ...set.map((row) => row.key)]) one.keys?.add(key);
+    for (const key of full ? before : gone) one.keys.add(key);
+    for (const { key } of set) one.keys.add(key);
     for (const triggerMs of triggersMs.slice(0, TRIGGERS_MAX - this.#triggerCount)) {
       one.triggersMs.push(triggerMs);
       this.#triggerCount++;
@@ -84,9 +88,9 @@ export class Progress {
 
 /** Whether none of a change set's rows waits any more. */
 function isSettled({ keys }: Open, waiting: ReadonlySet<string>): boolean {
-  for (const key of keys ?? []) {
+  for (const key of keys) {
     if (waiting.has(key)) return false;
-    keys?.delete(key);
+    keys.delete(key);
   }
-  return keys !== undefined;
+  return true;
 }

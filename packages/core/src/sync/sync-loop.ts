@@ -232,7 +232,7 @@ export class SyncLoop<H, K extends KernelObject, S> {
   #accept(changes: ChangeSet): void {
     const { clock, family, observer } = this.#options;
     const atMs = clock.nowMs();
-    this.#progress.queued(atMs, changes);
+    this.#progress.queued(atMs, changes, this.rows.keys());
     this.readiness.heard(changes.set);
     observer.queued({ family, atMs, changes });
     this.#wanted.accept(changes);
