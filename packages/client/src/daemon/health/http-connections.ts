@@ -8,10 +8,15 @@ import { RequestQueue } from "./request-queue.ts";
 export const CONNECTIONS_MAX = 512;
 /** Of a request, without its body. */
 const HEAD_BYTES_MAX = 8_192;
-/** A request has to be here within this time, and its answer has to be taken. */
+/** Of what follows a head; one read counts as `READ_BYTES_MIN` at least, since it is the reads that take time. */
+const BODY_BYTES_MAX = 131_072;
+const READ_BYTES_MIN = 1_024;
+/** A request has to be here within this time, it may wait for its turn as long, its answer has to be taken, and then the client has to leave. */
 const HEAD_MS = 5_000;
+const TURN_MS = 60_000;
 const TAKE_MS = 60_000;
-const SWEEP_MS = 5_000;
+const LEAVE_MS = 1_000;
+const SWEEP_MS = 1_000;
 /** Between two lines of the log. */
 const QUIET_MS = 60_000;
 
@@ -39,8 +44,8 @@ type Answerer = (head: RequestHead, remoteAddress: string) => AnyReply | Promise
  * Answers HTTP/1 on the connections of one or more servers: one request for each connection, within a share of this process's time.
  *
  * Shape: clients come from outside, and what they cost is bounded before it is done: a head of 8 KiB in 5 s, no second request (a body, and requests that
- * follow without waiting, are thrown away unread), answers by {@link RequestQueue}. A newcomer is always taken: beyond {@link CONNECTIONS_MAX}
- * the client that has most loses the connection whose last step is longest ago. Steps are that it was made, that its request came, and that its answer was sent.
+ * follow without waiting, are thrown away, and beyond 128 KiB of them the connection is closed), answers by {@link RequestQueue}. A newcomer is always taken: beyond {@link CONNECTIONS_MAX}
+ * the client that has most loses the connection whose last step is longest ago. Steps are that it was made, that its request came, that its answer began, that it was made, and that the kernel has all of it.
  * Edges: the log reports closed connections once a minute at most, with how many there were since.
  */
 export class HttpConnections {
@@ -64,7 +69,7 @@ export class HttpConnections {
   add(socket: Socket, address: string, answer: Answerer): void {
     const { remoteAddress = "" } = socket;
     socket.on("error", ignore);
-    const client = clientNetwork(remoteAddress);
+    const client = networkOf(socket);
     socket.once("close", () => this.#forget(client, socket));
     this.#step(client, socket, HEAD_MS);
     this.#bound(address);
@@ -74,10 +79,13 @@ export class HttpConnections {
       text += bytes.toString("latin1", 0, HEAD_BYTES_MAX + 4 - text.length);
       const end = text.indexOf("\r\n\r\n", from);
       if (end < 0 && text.length < HEAD_BYTES_MAX) return;
-      socket.off("data", read).off("end", leave).resume();
+      socket.off("data", read).off("end", leave);
+      discard(socket);
       const head = end < 0 ? 431 : parseHead(text.slice(0, end));
-      this.#step(client, socket, Number.POSITIVE_INFINITY);
-      this.#queue.add(client, () => void this.#answer(socket, client, head, (one) => answer(one, remoteAddress)));
+      this.#step(client, socket, TURN_MS);
+      const asker = { network: client, address: remoteAddress };
+      const drop = this.#queue.add(asker, () => this.#answer(socket, client, head, (one) => answer(one, remoteAddress)));
+      socket.once("close", drop);
     };
     const leave = (): void => void socket.destroy();
     socket.on("data", read).once("end", leave);
@@ -90,10 +98,10 @@ export class HttpConnections {
     head: RequestHead | 400 | 431,
     answer: (head: RequestHead) => AnyReply | Promise<AnyReply>,
   ): Promise<void> {
-    // It may have left while it waited.
-    if (socket.destroyed) return;
+    this.#step(client, socket, Number.POSITIVE_INFINITY);
     const reply = typeof head === "number" ? { status: head, headers: TEXT, body: `${PHRASES[head]}\n` } : await answer(head);
     this.#step(client, socket, TAKE_MS);
+    socket.once("finish", () => this.#step(client, socket, LEAVE_MS));
     const headers = {
       ...reply.headers,
       Date: new Date(wallMs(this.#clock)).toUTCString(),
@@ -153,4 +161,19 @@ const NEVER = new AbortController().signal;
 /** What a client's socket complains about is shown by its end. */
 function ignore(): void {
   return undefined;
+}
+
+/** Read on, so that it is noticed when the client leaves, but not for ever. */
+function discard(socket: Socket): void {
+  let bytes = 0;
+  const count = ({ length }: Buffer): void => {
+    bytes += Math.max(READ_BYTES_MIN, length);
+    if (bytes > BODY_BYTES_MAX) socket.destroy();
+  };
+  socket.on("data", count);
+}
+
+/** A client's network; this host's own addresses are each one by itself, so that kubelet shares no turn with Pods of the node's /64. */
+function networkOf({ remoteAddress = "", localAddress }: Socket): string {
+  return remoteAddress === localAddress ? remoteAddress : clientNetwork(remoteAddress);
 }

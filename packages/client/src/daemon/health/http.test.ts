@@ -69,6 +69,49 @@ describe("listen", () => {
     expect(slow.destroyed).toBe(true);
   });
 
+  test("a client that goes on sending after its request loses its connection", async () => {
+    const url = await start(() => new Promise(() => undefined));
+    const socket = connect(Number(new URL(url).port), "127.0.0.1", () =>
+      socket.write(`POST / HTTP/1.1\r\nHost: a\r\n\r\n${"x".repeat(1_000_000)}`),
+    );
+    socket.resume().on("error", () => undefined);
+    await new Promise((resolve) => socket.once("close", resolve));
+    expect(socket.bytesRead).toBe(0);
+    await eventually("the server has closed it", () => open[0]?.connections === 0);
+  });
+
+  test("a client that stays after its answer loses its connection", async () => {
+    const clock = new ToyClock();
+    const url = await start(() => OK, new ToyLog(), clock);
+    const socket = connect({ port: Number(new URL(url).port), host: "127.0.0.1", allowHalfOpen: true }, () =>
+      socket.write("GET / HTTP/1.0\r\n\r\n"),
+    );
+    await once(socket.resume(), "end");
+    expect(open[0]?.connections).toBe(1);
+    await clock.advance(2_000);
+    await eventually("it is closed", () => open[0]?.connections === 0);
+    socket.destroy();
+  });
+
+  test("a client that leaves while it waits for its turn is not answered", async () => {
+    const [clock, asked] = [new ToyClock(), new Array<string>()];
+    const handler: Handler = (path) => (asked.push(path) === 1 ? new Promise(() => undefined) : OK);
+    const port = Number(new URL(await start(handler, new ToyLog(), clock)).port);
+    const ask = (path: string): Socket => {
+      const socket: Socket = connect(port, "127.0.0.1", () => socket.write(`GET ${path} HTTP/1.0\r\n\r\n`));
+      return socket;
+    };
+    ask("/slow");
+    await eventually("the slow one is asked for", () => asked.length === 1);
+    const left = ask("/left");
+    await eventually("it waits", () => open[0]?.connections === 2);
+    await clock.advance(0);
+    left.resetAndDestroy();
+    await eventually("it has left", () => open[0]?.connections === 1);
+    await clock.advance(3_000);
+    expect(asked).toEqual(["/slow"]);
+  });
+
   test("a connection is answered one request, whatever follows it unasked", async () => {
     let asked = 0;
     const url = await start(() => {
