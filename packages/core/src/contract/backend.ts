@@ -399,7 +399,7 @@ export interface BackendModule<O = unknown, H = unknown, K extends KernelObject 
   readonly proxyMode?: string;
   /**
    * The most that it should carry of one Service: endpoints times addresses, summed over the Service's ports. Of a larger Service some endpoints are
-   * left out, because it would keep the changes of all others waiting. Default 100,000.
+   * left out, because it would keep the changes of all others waiting. Default 100,000; no more than 500,000 count.
    */
   readonly serviceEntriesMax?: number;
   /** Options with which its backends have {@link Backend.counts}, `{}` where they always do; put beside those that were given. Default: it can't count. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { ServicePort } from "./rows.ts";
+import type { Endpoint, ServicePort } from "./rows.ts";
 import { rawService, rawSlice } from "../testing/objects.ts";
 import type { EndpointShort, RawObject } from "../testing/objects.ts";
 import { createStoreView, rowsOf } from "../testing/view.ts";
@@ -81,8 +81,24 @@ describe("R-67 which endpoints are left", () => {
   });
 });
 
+describe("R-67 ports with the same addresses", () => {
+  it("share one choice; others have their own", () => {
+    const choice = new EndpointChoice("node1");
+    const row = rowWith(many(9));
+    const other = { ...row, endpoints: row.endpoints.map((one) => ({ ...one, port: 9_999 })) };
+    const [first, second] = [choice.firstOfRow(row, 4), choice.firstOfRow(other, 4)];
+    expect([second.cluster, ips(second)]).toEqual([first.cluster, ips(first)]);
+    expect(second.cluster).toBe(first.cluster);
+    expect(second.endpoints.map(({ port }) => port)).toEqual([9_999, 9_999, 9_999, 9_999]);
+    const near = { ...row, endpoints: row.endpoints.map((one, index) => ({ ...one, isLocal: index > 0 && index < 5 })) };
+    const changed = { ...row, cluster: [1, 2], endpoints: row.endpoints.with(4, { ...(row.endpoints[4] as Endpoint), ip: "10.1.9.9" }) };
+    for (const one of [near, changed, row])
+      for (const most of [4, 3]) expect(choice.firstOfRow(one, most)).toEqual(withFirstEndpoints(one, most, "node1"));
+  });
+});
+
 describe("R-67 products of a tenant's lists", () => {
-  it("are not made beyond what backends take", () => {
+  it("are not made beyond the limit and one endpoint, which ServiceBound reports", () => {
     const ports = Array.from({ length: 400 }, (_, index) => ({ name: `p${index}`, port: index + 1 }));
     const externalIPs = Array.from({ length: 49 }, (_, index) => `203.0.113.${index + 1}`);
     const slices = [0, 1, 2].map((net) => rawSlice("cart", many(250, {}, net), { name: `cart-${net}`, ports }));
@@ -92,6 +108,6 @@ describe("R-67 products of a tenant's lists", () => {
     table.update();
     const shared = table.view({ nodeName: "node1", settings: DEFAULT_SETTINGS }).changesSince(undefined)?.set ?? [];
     const sizes = [...view.rows.values(), ...shared].map(({ endpoints, cluster }) => [endpoints.length, cluster.length].join());
-    expect([sizes.length, [...new Set(sizes)]]).toEqual([800, ["100,100"]]);
+    expect([sizes.length, [...new Set(sizes)]]).toEqual([800, ["26,26"]]);
   });
 });

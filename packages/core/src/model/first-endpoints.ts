@@ -1,3 +1,4 @@
+import { isEqual } from "./equal.ts";
 import type { ServicePort } from "./rows.ts";
 
 /** One port of a Service, as far as its size goes. */
@@ -5,6 +6,21 @@ export interface PortSize {
   /** Addresses on which it answers, its node port among them. */
   readonly places: number;
   readonly endpoints: number;
+}
+
+/**
+ * Endpoints times addresses of one Service that are used at most, whatever a backend takes: this keeps memory and time from what the products of a
+ * tenant's lists come to, each time one of them changes.
+ */
+export const ENTRIES_MADE_MAX = 500_000;
+
+/** A row's endpoints that were chosen: their indexes, and pools of indexes among them. */
+interface ChosenOfRow {
+  readonly row: ServicePort;
+  readonly most: number;
+  readonly all: readonly number[];
+  readonly cluster: readonly number[];
+  readonly local: readonly number[];
 }
 
 /** How an endpoint is chosen: the lower rank first, and within a rank by a hash of its address. */
@@ -31,10 +47,12 @@ export function endpointsPerPort(ports: readonly PortSize[], entriesMax: number)
   return fits;
 }
 
-/** Chooses endpoints on behalf of a node, for any number of ports: each address is hashed once. */
+/** Chooses endpoints on behalf of a node, for any number of ports: each address is hashed once, and ports with the same addresses share a choice. */
 export class EndpointChoice {
   readonly #nodeName: string;
   readonly #hashes = new Map<string, number>();
+  /** The latest choice of rows, by what is looked at first of a row. */
+  readonly #chosen = new Map<string, ChosenOfRow>();
 
   /** With another name other endpoints are chosen. */
   constructor(nodeName: string) {
@@ -66,8 +84,17 @@ export class EndpointChoice {
    * @source rule R-67
    */
   firstOfRow(row: ServicePort, most: number): ServicePort {
-    const { endpoints, cluster, local } = row;
+    const { endpoints } = row;
     if (endpoints.length <= most) return row;
+    const key = `${endpoints.length} ${endpoints[0]?.ip} ${endpoints.at(-1)?.ip}`;
+    let chosen = this.#chosen.get(key);
+    if (chosen?.most !== most || !isSameChoice(chosen.row, row)) this.#chosen.set(key, (chosen = this.#chosenOf(row, most)));
+    const { all, cluster, local } = chosen;
+    return { ...row, endpoints: all.flatMap((index) => endpoints[index] ?? []), cluster, local };
+  }
+
+  #chosenOf(row: ServicePort, most: number): ChosenOfRow {
+    const { endpoints, cluster, local } = row;
     const used = new Set([...cluster, ...local]);
     const choiceOf = (index: number): Choice => {
       const { ip = "", isLocal = false } = endpoints[index] ?? {};
@@ -81,7 +108,7 @@ export class EndpointChoice {
     const all = [...kept].sort((a, b) => a - b);
     const placeOf = new Map(all.map((index, place) => [index, place]));
     const keptOf = (pool: readonly number[]): readonly number[] => pool.flatMap((index) => placeOf.get(index) ?? []);
-    return { ...row, endpoints: all.flatMap((index) => endpoints[index] ?? []), cluster: keptOf(cluster), local: keptOf(local) };
+    return { row, most, all, cluster: keptOf(cluster), local: keptOf(local) };
   }
 
   #hashOf(ip: string): number {
@@ -89,6 +116,12 @@ export class EndpointChoice {
     if (hash === undefined) this.#hashes.set(ip, (hash = hashOf(`${this.#nodeName} ${ip}`)));
     return hash;
   }
+}
+
+/** Tell whether two rows differ in nothing that a choice looks at. */
+function isSameChoice(a: ServicePort, b: ServicePort): boolean {
+  if (a.endpoints.length !== b.endpoints.length || !isEqual(a.cluster, b.cluster) || !isEqual(a.local, b.local)) return false;
+  return a.endpoints.every(({ ip, isLocal }, index) => ip === b.endpoints[index]?.ip && isLocal === b.endpoints[index].isLocal);
 }
 
 /** FNV-1a, with the finish of MurmurHash3: addresses differ in their last characters only. */

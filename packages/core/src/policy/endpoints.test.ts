@@ -159,6 +159,28 @@ describe("R-15 one ip:port is one endpoint", () => {
   });
 });
 
+describe("R-67 ports whose slices have other numbers", () => {
+  it("share what is merged if the numbers are sorted in the same way", () => {
+    const names = ["a", "b", "c", "d"];
+    const slice = (name: string, numbers: readonly number[]): RawObject =>
+      rawSlice("cart", [{ ip: "10.1.1.1" }, { ip: `10.1.1.${name}` }], {
+        name: `cart-${name}`,
+        ports: names.map((port, at) => ({ name: port, port: numbers[at] ?? 0 })),
+      });
+    const store = new Store();
+    for (const raw of [slice("2", [8001, 8002, 9003, 8004]), slice("3", [9001, 9002, 8003, 8004])]) store.upsert("EndpointSlice", raw);
+    const ports = names.map((name) => ({ name, protocol: "TCP" as const, places: 1 }));
+    const found = endpointsOfPorts(store.slices("shop/cart"), ports, "IPv4", "");
+    expect(found.map(texts)).toEqual([
+      ["10.1.1.1:8001", "10.1.1.1:9001", "10.1.1.2:8001", "10.1.1.3:9001"],
+      ["10.1.1.1:8002", "10.1.1.1:9002", "10.1.1.2:8002", "10.1.1.3:9002"],
+      ["10.1.1.1:8003", "10.1.1.1:9003", "10.1.1.2:9003", "10.1.1.3:8003"],
+      ["10.1.1.1:8004", "10.1.1.2:8004", "10.1.1.3:8004"],
+    ]);
+    expect(found[1]?.entries).toBe(found[0]?.entries);
+  });
+});
+
 describe("R-16 which endpoints are local", () => {
   it.each([
     ["on this node", { node: "node1" }, true],

@@ -1,7 +1,7 @@
 import { compareAddresses, hostPort } from "../model/addresses.ts";
 import type { Endpoint } from "../model/rows.ts";
 import type { EndpointSlice, IPFamily, Protocol, SliceEndpoint } from "../model/api-objects.ts";
-import { EndpointChoice, endpointsPerPort } from "../model/first-endpoints.ts";
+import { ENTRIES_MADE_MAX, EndpointChoice, endpointsPerPort } from "../model/first-endpoints.ts";
 
 /** The endpoints of one port of a Service. */
 export interface PortEndpoints {
@@ -22,6 +22,8 @@ export interface PortEndpoints {
 interface Candidate {
   readonly entry: SliceEndpoint;
   readonly port: number;
+  /** Index of its source. */
+  readonly origin: number;
   /** When the slice says that its last change was triggered. */
   readonly triggeredMs: number | undefined;
 }
@@ -53,19 +55,14 @@ interface PortSource {
 /** What slices come to for one port. */
 interface Merged {
   readonly entries: readonly SliceEndpoint[];
-  /** The number of each; empty where all have one. */
-  readonly numbers: readonly number[];
+  /** Index of the source that each is of; empty where there is one. */
+  readonly origins: readonly number[];
   readonly rivals: readonly Rival[];
 }
 
 const NO_RIVALS: readonly Rival[] = [];
 const NO_SOURCES: readonly PortSource[] = [];
 const NO_NUMBERS: readonly number[] = [];
-/**
- * Endpoints times addresses of one Service that are made at most: more than any backend takes (`serviceEntriesMax`), so what is used, and what is
- * reported, is decided there; this keeps memory and time from what the products of a tenant's lists come to.
- */
-const ENTRIES_MADE_MAX = 2_000_000;
 
 /**
  * Merge the slices of a Service into the endpoints of each of its ports.
@@ -86,7 +83,8 @@ export function endpointsOfPorts(
   const byPort = sourcesByPort(slices, family);
   const sources = ports.map(({ name, protocol }) => byPort.get(`${name}/${protocol}`) ?? NO_SOURCES);
   const sizes = ports.map(({ places }, index) => ({ places, endpoints: entryCount(sources[index]) }));
-  const merger = new Merger(nodeName, endpointsPerPort(sizes, ENTRIES_MADE_MAX));
+  // One more than fit: `ServiceBound` leaves it out, and reports that there are too many.
+  const merger = new Merger(nodeName, endpointsPerPort(sizes, ENTRIES_MADE_MAX) + 1);
   return sources.map((found, index) => {
     const known = before?.[index]?.nodeName === nodeName ? before[index] : undefined;
     const { entries, numbers, rivals } = merger.merge(found);
@@ -97,7 +95,7 @@ export function endpointsOfPorts(
   });
 }
 
-/** Merges sources of ports; ports that have the same sources, each with one number, share the result. */
+/** Merges sources of ports; ports that have the same sources, with numbers that are sorted in the same way, share the result. */
 class Merger {
   readonly #nodeName: string;
   /** Endpoints of one port at most. */
@@ -112,31 +110,30 @@ class Merger {
     this.#choice = new EndpointChoice(nodeName);
   }
 
-  merge(found: readonly PortSource[]): Merged {
-    const [first] = found;
-    if (!found.every(({ port }) => port === first?.port)) return this.#merge(found, true);
-    const key = found.map(({ at }) => at).join();
+  merge(found: readonly PortSource[]): Merged & { readonly numbers: readonly number[] } {
+    // Entries are grouped and sorted by ip:port as text: only the order of the numbers counts.
+    const texts = [...new Set(found.map(({ port }) => String(port)))].sort();
+    const key = found.map(({ at, port }) => `${at}:${texts.indexOf(String(port))}`).join();
     let merged = this.#merged.get(key);
-    if (merged === undefined) this.#merged.set(key, (merged = this.#merge(found, false)));
-    return merged;
+    if (merged === undefined) this.#merged.set(key, (merged = this.#merge(found)));
+    return { ...merged, numbers: texts.length < 2 ? NO_NUMBERS : merged.origins.map((index) => found[index]?.port ?? 0) };
   }
 
-  #merge(found: readonly PortSource[], hasNumbers: boolean): Merged {
+  #merge(found: readonly PortSource[]): Merged {
     const [only] = found;
     if (only !== undefined && found.length === 1) {
       const entries = this.#firstOf(only.entries);
       // Nearly always: slices come sorted from intake, and most Services have one.
-      if (isAscending(entries)) return { entries, numbers: NO_NUMBERS, rivals: NO_RIVALS };
+      if (isAscending(entries)) return { entries, origins: NO_NUMBERS, rivals: NO_RIVALS };
     }
     const candidates = this.#firstCandidates(
-      found.flatMap(({ entries, slice: { triggeredMs }, port }) =>
-        this.#firstOf(entries).map((entry): Candidate => ({ entry, port, triggeredMs })),
+      found.flatMap(({ entries, slice: { triggeredMs }, port }, origin) =>
+        this.#firstOf(entries).map((entry): Candidate => ({ entry, port, origin, triggeredMs })),
       ),
     );
     const groups = sortedGroups(candidates);
     const chosen = groups.map((group) => group.reduce((best, next) => (precedes(best, next, this.#nodeName) ? best : next)));
-    const numbers = hasNumbers ? chosen.map(({ port }) => port) : NO_NUMBERS;
-    return { entries: chosen.map(({ entry }) => entry), numbers, rivals: rivalsOf(groups, chosen) };
+    return { entries: chosen.map(({ entry }) => entry), origins: chosen.map(({ origin }) => origin), rivals: rivalsOf(groups, chosen) };
   }
 
   #firstOf(entries: readonly SliceEndpoint[]): readonly SliceEndpoint[] {
@@ -183,7 +180,7 @@ export function localized(port: PortEndpoints, nodeName: string): PortEndpoints 
  * is the newer one. Of equal ones it is the second.
  * @source rule R-15
  */
-export function precedes(a: Omit<Candidate, "port">, b: Omit<Candidate, "port">, nodeName: string): boolean {
+export function precedes(a: Omit<Candidate, "port" | "origin">, b: Omit<Candidate, "port" | "origin">, nodeName: string): boolean {
   const byRank = rankOf(a.entry) - rankOf(b.entry);
   if (byRank !== 0) return byRank > 0;
   const byNode = Number(isOn(a.entry, nodeName)) - Number(isOn(b.entry, nodeName));

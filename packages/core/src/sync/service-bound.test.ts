@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { applyChangeSet } from "../model/change-set.ts";
-import type { ChangeSet, ServicePort } from "../model/rows.ts";
+import type { ChangeSet, Destination, Endpoint, ServicePort } from "../model/rows.ts";
 import { serviceKeyOf } from "../model/names.ts";
 import { ServiceBound } from "./service-bound.ts";
 import { createRandom } from "../testing/random.ts";
@@ -39,18 +39,38 @@ describe("R-67 a Service that has too many endpoints", () => {
     const full = changeSet({ full: true, set: [...all, ...other] });
     expect(bound.limit(full)).toBe(full);
     const more = rows("big", 3, 3)[0] as ServicePort;
-    expect(sizes(bound.limit(changeSet({ set: [more] })))).toEqual([["big:p1/TCP", 2], ["big:p2/TCP", 2], ["big:p3/TCP", 2]]); // prettier-ignore
+    expect(sizes(bound.limit(changeSet({ set: [more] })))).toEqual([["big:p1/TCP", 2]]);
     const [issue] = bound.issues();
     expect(issue?.what).toBe("too many endpoints times addresses: 7, and 6 are allowed; 2 endpoints of each port are used");
     const most = rows("big", 3, 9)[0] as ServicePort;
-    expect(sizes(bound.limit(changeSet({ set: [most] })))).toEqual([["big:p1/TCP", 2], ["big:p2/TCP", 2], ["big:p3/TCP", 2]]); // prettier-ignore
+    expect(sizes(bound.limit(changeSet({ set: [most] })))).toEqual([]);
     expect(reported).toEqual([`Service shop/big ${issue?.what}`]);
     const gone = all[2]?.key ?? "";
-    expect(sizes(bound.limit(changeSet({ set: [more], delete: [gone] })))).toEqual([["big:p1/TCP", 3], ["big:p2/TCP", 2]]); // prettier-ignore
+    expect(sizes(bound.limit(changeSet({ set: [more], delete: [gone] })))).toEqual([["big:p1/TCP", 3]]);
     expect([...bound.issues()]).toEqual([]);
     bound.limit(changeSet({ set: [most] }));
     expect(reported).toHaveLength(2);
     expect(sizes(bound.limit(changeSet({ full: true, set: rows("big", 9, 1) })))).toHaveLength(9);
+  });
+
+  it("passes on only rows that differ, and is reported at half a million entries whatever the backend takes", () => {
+    const issues: unknown[] = [];
+    const bound = new ServiceBound({ entriesMax: 1_000_000, report: (issue) => void issues.push(issue) });
+    const [row] = rows("big", 1, 200) as [ServicePort];
+    const wide = { ...row, destinations: new Array<Destination>(2_501).fill(row.destinations[0] as Destination) };
+    const [passed] = bound.limit(changeSet({ full: true, set: [wide] })).set as [ServicePort];
+    expect(passed.endpoints).toHaveLength(199);
+    const what = "too many endpoints times addresses: 500200, and 500000 are allowed; 199 endpoints of each port are used";
+    expect(issues).toEqual([{ object: "Service shop/big", what, hint: "use fewer ports or endpoints" }]);
+    const unready = (index: number): ServicePort => ({
+      ...wide,
+      endpoints: wide.endpoints.with(index, { ...(wide.endpoints[index] as Endpoint), serving: false }),
+    });
+    const leftOut = wide.endpoints.findIndex((one) => !passed.endpoints.includes(one));
+    expect(bound.limit(changeSet({ set: [unready(leftOut)] })).set).toEqual([]);
+    expect(keys(bound.limit(changeSet({ set: [unready(leftOut === 0 ? 1 : 0)] })).set)).toEqual([row.key]);
+    expect(keys(bound.limit(changeSet({ set: [wide] })).set)).toEqual([row.key]);
+    expect(bound.limit(changeSet({ full: true, set: [wide] })).set).toEqual([passed]);
   });
 
   it("has those that follow from what it is, whatever it was before", () => {

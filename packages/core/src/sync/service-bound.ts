@@ -1,7 +1,8 @@
 import type { ChangeSet, ServicePort } from "../model/rows.ts";
 import { serviceKeyOf } from "../model/names.ts";
 import type { Issue } from "../model/api-objects.ts";
-import { EndpointChoice, endpointsPerPort } from "../model/first-endpoints.ts";
+import { isEqual } from "../model/equal.ts";
+import { ENTRIES_MADE_MAX, EndpointChoice, endpointsPerPort } from "../model/first-endpoints.ts";
 
 /** What a backend is taken to carry of one Service that doesn't say otherwise: see `BackendModule.serviceEntriesMax`. */
 export const SERVICE_ENTRIES_MAX = 100_000;
@@ -24,10 +25,12 @@ export class ServiceBound {
   readonly #services = new Map<string, readonly ServicePort[]>();
   /** Services without some of their endpoints, each with its report. */
   #shortened = new Map<string, Issue>();
+  /** The rows of those as they were passed on last. */
+  readonly #passed = new Map<string, readonly ServicePort[]>();
   #nodeName = "";
 
   constructor(options: ServiceBoundOptions) {
-    this.#options = options;
+    this.#options = { ...options, entriesMax: Math.min(options.entriesMax, ENTRIES_MADE_MAX) };
   }
 
   /** The Services that go without some of their endpoints now. */
@@ -40,20 +43,37 @@ export class ServiceBound {
     if (changes.node !== undefined) this.#nodeName = changes.node.name;
     const before = this.#shortened;
     this.#shortened = new Map(changes.full ? [] : before);
-    if (changes.full) this.#services.clear();
-    const others: ServicePort[] = [];
+    if (changes.full) {
+      this.#services.clear();
+      this.#passed.clear();
+    }
+    const others = new Map<string, readonly ServicePort[]>();
     for (const [service, changed] of changesByService(changes)) {
-      const rows = (this.#services.get(service) ?? []).filter(({ key }) => !changed.has(key));
+      const known = this.#services.get(service) ?? [];
+      const rows = known.filter(({ key }) => !changed.has(key));
       for (const row of changed.values()) if (row !== undefined) rows.push(row);
       if (rows.length === 0) this.#services.delete(service);
       else this.#services.set(service, rows);
       const most = this.#endpointsPerPort(service, rows, before.has(service));
       if (most === Infinity && !before.has(service)) continue;
-      const choice = new EndpointChoice(this.#nodeName);
-      for (const row of rows) others.push(choice.firstOfRow(row, most));
+      others.set(service, this.#pass(service, rows, this.#passed.get(service) ?? known, most));
     }
-    if (others.length === 0) return changes;
-    return { ...changes, set: [...new Map([...changes.set, ...others].map((row) => [row.key, row])).values()] };
+    if (others.size === 0) return changes;
+    const set = changes.set.filter(({ key }) => !others.has(serviceKeyOf(key)));
+    return { ...changes, set: [...set, ...[...others.values()].flat()] };
+  }
+
+  /** Leave rows as many endpoints; returns those that differ from `before`, what was passed on last. */
+  #pass(service: string, rows: readonly ServicePort[], before: readonly ServicePort[], most: number): readonly ServicePort[] {
+    const choice = new EndpointChoice(this.#nodeName);
+    const old = new Map(before.map((row) => [row.key, row]));
+    const passed = rows.map((row) => {
+      const [known, made] = [old.get(row.key), choice.firstOfRow(row, most)];
+      return known !== undefined && isEqual(known, made) ? known : made;
+    });
+    if (most === Infinity) this.#passed.delete(service);
+    else this.#passed.set(service, passed);
+    return passed.filter((row) => row !== old.get(row.key));
   }
 
   /** Say how many endpoints each row may have, and report it when that is new. */
@@ -67,7 +87,8 @@ export class ServiceBound {
     }
     const entries = sizes.reduce((sum, { places, endpoints }) => sum + places * endpoints, 0);
     const what = `too many endpoints times addresses: ${entries}, and ${entriesMax} are allowed; ${most} endpoints of each port are used`;
-    const issue = { object: `Service ${service}`, what, hint: "use fewer ports or endpoints, or raise --max-service-entries" };
+    const hint = `use fewer ports or endpoints${entriesMax < ENTRIES_MADE_MAX ? ", or raise --max-service-entries" : ""}`;
+    const issue = { object: `Service ${service}`, what, hint };
     this.#shortened.set(service, issue);
     if (!wasShortened) report(issue);
     return most;
