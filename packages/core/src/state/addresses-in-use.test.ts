@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
+import type { ServicePort } from "../model/rows.ts";
+import { DEFAULT_SETTINGS } from "../policy/node-context.ts";
 import type { StoreView, ViewShort } from "../testing/view.ts";
 import { createStoreView, upsertRaw } from "../testing/view.ts";
 import { rawNode, rawService, rawSlice } from "../testing/objects.ts";
 import type { RawObject } from "../testing/objects.ts";
+import { ServiceTable } from "./service-table.ts";
 
 const OLD = "2024-01-01T00:00:00Z";
 const NEW = "2024-02-01T00:00:00Z";
@@ -115,6 +118,23 @@ describe("R-73 an external IP that a node or its pods have", () => {
     ]);
     upsertRaw(state.store, rawNode("node1", { podCIDRs: ["10.1.3.0/24"] }));
     expect(taken(state)).toEqual(["10.1.1.9", VICTIM]);
+  });
+
+  it("is left out for each node that asks, of rows that are made and kept once for all nodes", () => {
+    const { store } = cluster([...NODES, thief("10.1.1.9", VICTIM)]);
+    const table = new ServiceTable(store, { family: "IPv4" });
+    table.update();
+    const rowAt = (nodeName: string): ServicePort | undefined =>
+      table
+        .view({ nodeName, settings: DEFAULT_SETTINGS })
+        .changesSince(undefined)
+        ?.set.find(({ key }) => key === THIEF);
+    const found = ["node1", "node2", "node3", "node1"].map(rowAt);
+    const addresses = found.map((row) => row?.destinations.map(({ address }) => address).slice(1));
+    expect(addresses).toEqual([[VICTIM], ["10.1.1.9"], ["10.1.1.9", VICTIM], [VICTIM]]);
+    expect(new Set(found.map((row) => row?.destinations[0])).size).toBe(1);
+    expect(found[3]).not.toBe(found[0]);
+    expect(rowAt("node3")).toBe(found[2]);
   });
 
   it("is reported as a node's address; strict, all of them are left out, and load-balancer IPs are not", () => {

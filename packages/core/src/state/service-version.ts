@@ -7,6 +7,16 @@ import type { NodeFacts } from "./node-place.ts";
 import type { RecentRows } from "./recent-rows.ts";
 import { withoutLost } from "./service-claims.ts";
 
+/** What a Service sees of a node besides its name. */
+interface SeenNode {
+  /** "" where no endpoint is meant for its zone. */
+  readonly zone: string;
+  /** Source ranges hold its address. */
+  readonly isInside: boolean;
+  /** Those in which an external IP is. */
+  readonly podRanges: readonly CIDR[];
+}
+
 const NONE: ReadonlySet<string> = new Set();
 
 /**
@@ -29,7 +39,7 @@ export class ServiceVersion {
   readonly #ranges: readonly CIDR[];
   /** Its external IPs, sorted. */
   readonly #external: readonly IP[];
-  /** Rows of nodes without a name here. */
+  /** Rows of nodes without a name here, with all external IPs: without those in pod ranges nearly every node could be a kind of its own. */
   readonly #shared = new Map<string, readonly ServicePort[]>();
 
   constructor(serial: number, parts: ServiceParts, lost: ReadonlySet<string>) {
@@ -48,9 +58,11 @@ export class ServiceVersion {
     this.#external = addresses.externalIPs.flatMap((ip) => parseIP(ip) ?? []).toSorted((a, b) => (a.value < b.value ? -1 : 1));
   }
 
-  /** Endpoints it has over all ports: what it weighs. */
+  /** Endpoints and addresses it has over all ports: what it weighs. */
   get weight(): number {
-    return this.parts.portEndpoints.reduce((sum, { endpoints }) => sum + endpoints.length, 1);
+    const { addresses, portEndpoints } = this.parts;
+    const others = addresses.externalIPs.length + addresses.loadBalancerIPs.length;
+    return portEndpoints.reduce((sum, { endpoints }) => sum + endpoints.length + others, 1);
   }
 
   /** It tells nodes apart by their zone, address or pod ranges, besides their names. */
@@ -61,12 +73,12 @@ export class ServiceVersion {
   /** Say what it sees of a node besides its name, as text: nodes with equal text have equal rows. */
   kindOf(node: NodeFacts): string {
     if (!this.isChoosy) return node.rules;
-    const { zone, isInside, podRanges } = this.#seen(node);
-    if (zone === "" && !isInside && podRanges.length === 0) return node.rules;
-    return `${node.rules} ${isInside ? "inside" : ""} ${zone} ${podRanges.map(({ text }) => text).join(",")}`;
+    const seen = this.#seen(node);
+    const kind = sharedKindOf(node, seen);
+    return seen.podRanges.length === 0 ? kind : `${kind} ${seen.podRanges.map(({ text }) => text).join(",")}`;
   }
 
-  /** Get the rows of a node. Those of nodes with a name here are kept in `recent`, all others for as long as this is. */
+  /** Get the rows of a node. Those of nodes with a name here are kept in `recent`, others as {@link ServiceVersion.sharedRowsAt} says. */
   rowsAt(node: NodeFacts, recent: RecentRows): readonly ServicePort[] {
     const { name } = node.context;
     if (!this.nodeNames.has(name)) return this.sharedRowsAt(node);
@@ -75,33 +87,42 @@ export class ServiceVersion {
 
   /** Make the rows of a node with a name here, for who asks once: of a thousand nodes kept ones would be gone before they are asked for again. */
   ownRowsAt(node: NodeFacts): readonly ServicePort[] {
-    return this.#make(node, node.context.name);
+    const seen = this.#seen(node);
+    return this.#withoutExternal(this.#make(node, seen, node.context.name), seen.podRanges);
   }
 
-  /** Get the rows of all nodes that are like this one and have no name here. */
+  /**
+   * Get the rows of all nodes that are like this one and have no name here. They are kept for as long as this is, but for rows that lack
+   * external IPs in the node's pod ranges: a tenant can claim one of each node, and those are made for each that asks.
+   */
   sharedRowsAt(node: NodeFacts): readonly ServicePort[] {
-    const kind = this.kindOf(node);
+    const seen = this.#seen(node);
+    const kind = sharedKindOf(node, seen);
     let rows = this.#shared.get(kind);
-    if (rows === undefined) this.#shared.set(kind, (rows = this.#make(node, "")));
-    return rows;
+    if (rows === undefined) this.#shared.set(kind, (rows = this.#make(node, seen, "")));
+    return this.#withoutExternal(rows, seen.podRanges);
   }
 
-  #seen({ context, address, podRanges }: NodeFacts): {
-    readonly zone: string;
-    readonly isInside: boolean;
-    readonly podRanges: readonly CIDR[];
-  } {
+  #seen({ context, address, podRanges }: NodeFacts): SeenNode {
     const isInside = address !== undefined && this.#ranges.some((range) => cidrContains(range, address));
     const isClaimed = (range: CIDR): boolean => hasOneIn(this.#external, range);
     return { zone: this.#zones.has(context.zone) ? context.zone : "", isInside, podRanges: podRanges.filter(isClaimed) };
   }
 
-  #make(node: NodeFacts, name: string): readonly ServicePort[] {
-    const { zone, isInside, podRanges } = this.#seen(node);
+  #make(node: NodeFacts, { zone, isInside }: SeenNode, name: string): readonly ServicePort[] {
     const context: NodeContext = { ...node.context, name, zone, addresses: isInside ? node.context.addresses : [] };
     const { rows } = rowsOfParts(name === "" ? this.parts : localizedParts(this.parts, name), context);
-    if (this.lost.size === 0 && podRanges.length === 0) return rows;
-    return rows.map((row) => withoutExternal(withoutLost(row, this.lost), podRanges));
+    return this.lost.size === 0 ? rows : rows.map((row) => withoutLost(row, this.lost));
+  }
+
+  /** Rows as they are on a node with these pod ranges (R-73). */
+  #withoutExternal(rows: readonly ServicePort[], podRanges: readonly CIDR[]): readonly ServicePort[] {
+    if (podRanges.length === 0) return rows;
+    const theirs = new Set(this.#external.filter((ip) => podRanges.some((range) => cidrContains(range, ip))).map(({ text }) => text));
+    return rows.map((row) => {
+      const destinations = row.destinations.filter(({ kind, address }) => kind !== "externalIP" || !theirs.has(address));
+      return destinations.length === row.destinations.length ? row : { ...row, destinations };
+    });
   }
 }
 
@@ -124,13 +145,7 @@ function hasOneIn(sorted: readonly IP[], range: CIDR): boolean {
   return next !== undefined && cidrContains(range, next);
 }
 
-/** A row as it is on a node with these pod ranges (R-73). */
-function withoutExternal(row: ServicePort, podRanges: readonly CIDR[]): ServicePort {
-  if (podRanges.length === 0) return row;
-  const isTheirs = (address: string): boolean => {
-    const ip = parseIP(address);
-    return ip !== undefined && podRanges.some((range) => cidrContains(range, ip));
-  };
-  const destinations = row.destinations.filter(({ kind, address }) => kind !== "externalIP" || !isTheirs(address));
-  return destinations.length === row.destinations.length ? row : { ...row, destinations };
+/** What is the same for nodes whose rows differ by their names and pod ranges only, as text. */
+function sharedKindOf({ rules }: NodeFacts, { zone, isInside }: SeenNode): string {
+  return zone === "" && !isInside ? rules : `${rules} ${isInside ? "inside" : ""} ${zone}`;
 }
