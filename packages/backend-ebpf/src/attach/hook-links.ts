@@ -75,6 +75,8 @@ function openIfThere(open: () => BpfMap): BpfMap | undefined {
 /** How long a program waits for the maps of another family to be filled, and how often it looks, in ms. */
 const FILL_WAIT_MS = 5_000;
 const FILL_POLL_MS = 20;
+/** How long the kernel may take to let a link go whose pin was removed, in ms: until then the same program can't be attached to the device again. */
+const FREE_WAIT_MS = 1_000;
 
 /** What links are made with. */
 export interface HookLinkTools {
@@ -179,7 +181,7 @@ export class HookLinks {
           const { name } = programOf(object);
           const program = programs.get(name);
           if (program === undefined) throw new ProxyError("not_found", "there is no such program", { object: name });
-          bring(object, program, tools);
+          return this.#whenFree(() => bring(object, program, tools), signal);
         });
       for (const source of sources) await source.bring();
     } finally {
@@ -242,6 +244,21 @@ export class HookLinks {
         await clock.sleep(FILL_POLL_MS, signal);
         if (signal.aborted) throw new ProxyError("canceled", "a plan was stopped", { cause: signal.reason });
       }
+    }
+  }
+
+  /** Do it, again and again while the place is taken. @throws {ProxyError} what it failed with last, `canceled`. */
+  async #whenFree(work: () => void, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#tools.world;
+    const untilMs = clock.nowMs() + FREE_WAIT_MS;
+    for (;;) {
+      try {
+        return work();
+      } catch (error) {
+        if (!ProxyError.is(error, "already_exists") || clock.nowMs() >= untilMs) throw error;
+      }
+      await clock.sleep(FILL_POLL_MS, signal);
+      if (signal.aborted) throw new ProxyError("canceled", "a plan was stopped", { cause: signal.reason });
     }
   }
 
