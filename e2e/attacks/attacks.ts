@@ -14,7 +14,7 @@ export interface Attack {
 
 const NAMESPACE = "evil";
 const DNS = { name: "u", protocol: "UDP", port: 53, targetPort: 8080 } as const;
-/** Of pods that nobody has: packets to them come to nobody. */
+/** The beginning of addresses that no pod has: packets to them are lost. */
 const NOWHERE = "10.244.77";
 
 /** A Service of the tenant. */

@@ -67,7 +67,7 @@ export const ebpfModule: BackendModule<EbpfOptions, EbpfFacts, EbpfObject, Step,
     localClients: "sockets",
   },
   nodePortAddressesDefault: NODE_PORT_ADDRESSES,
-  serviceEntriesMax: 1_000_000,
+  serviceEntriesMax: 500_000,
   countingOptions: { counters: true },
   rights: {
     CAP_BPF: "load programs and maps",

@@ -98,7 +98,7 @@ export const nftModule: BackendModule<NftOptions, NftFacts, NftObject, Transacti
   proxyMode: "nftables",
   nodePortAddressesDefault: NODE_PORT_ADDRESSES,
   // Loaded in 11 s, read again in a few; a change of somebody else's takes as long as ever beside them.
-  serviceEntriesMax: 1_000_000,
+  serviceEntriesMax: 500_000,
   countingOptions: { counters: true },
   rights: { CAP_NET_ADMIN: "program nftables and forget flows" },
   createWorld: createLinuxWorld,

@@ -39,7 +39,7 @@ export const userspaceModule: BackendModule<UserspaceOptions, UserspaceFacts, Us
   },
   nodePortAddressesDefault: NODE_PORT_ADDRESSES,
   // Endpoints cost memory alone: a million are there in 0.7 s, with 0.6 GB.
-  serviceEntriesMax: 1_000_000,
+  serviceEntriesMax: 500_000,
   rights: {
     CAP_NET_ADMIN: "have Service addresses on this host",
     CAP_NET_BIND_SERVICE: "listen on ports below 1024",

@@ -102,7 +102,7 @@ export function addRuleOptions(command: Command): Command {
   return command
     .option(
       "--max-service-entries <n>",
-      "endpoints times addresses of one Service, beyond which endpoints are left out (default: the backend's)",
+      "endpoints times addresses of one Service, beyond which endpoints are left out; at most 500,000 count (default: the backend's)",
     )
     .option(
       "--service-metrics <n>",
