@@ -111,6 +111,10 @@ describe("the module on a real kernel", needs("root", "netns", "bpf", "cgroup2",
     });
   });
 
+  it("attaches a program again as soon as the kernel has let go of a link whose pin somebody removed", async () => {
+    expect(await execute("linkThatStays")).toEqual({ failures: [], refused: [], complaints: [], isPinned: true });
+  });
+
   it("keeps the programs before when the kernel refuses those of this build, says why in a line, and serves what changes", async () => {
     const refusal = "[host_unsupported] this kernel's verifier refuses a BPF program (EACCES): turnout_conn4 of sockets.bpf.o: ";
     const words = `${refusal}R0 invalid mem access 'map_value_or_null' (at "*chosen = *one;", `;

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { hostPort } from "@turnout/core/backend";
@@ -282,6 +282,21 @@ export const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
     });
     await later.want([PLAIN]);
     return { seen, later: [marks(), later.failures, later.refused.length] };
+  },
+
+  // A link outlives its pin for a moment, and until then its program can't be attached to the device again.
+  async linkThatStays() {
+    await furnishAll(cgroup);
+    const first = await Daemon.start({ cgroup, objectFile });
+    await first.want([PLAIN]);
+    await first.stop();
+    const pin = `${ROOT}/links/3-ingress`;
+    const link = bpf.openLink(pin);
+    rmSync(pin);
+    setTimeout(() => link.close(), 200);
+    const second = await Daemon.start({ cgroup, objectFile });
+    await second.want([PLAIN]);
+    return { failures: second.failures, refused: second.refused, complaints: second.complaints, isPinned: existsSync(pin) };
   },
 
   // What other layouts left goes, and what isn't ours stays.
