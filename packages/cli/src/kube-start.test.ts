@@ -209,6 +209,32 @@ const STRICTNESS = [
   ["serve", "the flag", true],
 ] as const;
 
+/** Start a proxy that is strict by its flag, by its configuration file, or not; gives what ends it. */
+async function startStrict(reader: "run" | "serve", by: string, field: string, flag: string): Promise<() => Promise<void>> {
+  const ports = [await freePort(), await freePort()];
+  const text = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+clientConnection: {kubeconfig: "${kubeconfig}"}
+metricsBindAddress: "127.0.0.1:${ports[0]}"
+healthzBindAddress: "127.0.0.1:${ports[1]}"
+hostnameOverride: node1
+turnout: {${field}: true}
+`;
+  const setting = by === "the flag" ? [flag] : by === "nothing" ? [] : ["--config", await env.file("strict.yaml", text)];
+  const socket = `unix://${env.directory}/node.sock`;
+  const isSplit = reader === "serve";
+  const served = isSplit ? env.run("serve", "--kubeconfig", kubeconfig, "--listen", socket, ...setting) : undefined;
+  const server = env.stop;
+  const source = isSplit ? ["--source", `api:${socket}`, "--node-name", "node1"] : ["--kubeconfig", kubeconfig, ...setting];
+  const done = env.run(...RUN, ...source, "--metrics-bind-address", "");
+  return async () => {
+    env.stop.abort();
+    expect((await done).code).toBe(0);
+    server.abort();
+    await served;
+  };
+}
+
 it.each(STRICTNESS)(
   "R-72 load-balancer IPs of a family without a source range, as %s is set by %s",
   async (reader, by, isStrict) => {
@@ -222,23 +248,7 @@ it.each(STRICTNESS)(
     };
     const status = { loadBalancer: { ingress: [{ ip: "198.51.100.7" }, { ip: "fd00:198::7" }] } };
     api.apply({ kind: "Service", metadata: { namespace: "shop", name: "web" }, spec, status });
-    const ports = [await freePort(), await freePort()];
-    const text = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
-kind: KubeProxyConfiguration
-clientConnection: {kubeconfig: "${kubeconfig}"}
-metricsBindAddress: "127.0.0.1:${ports[0]}"
-healthzBindAddress: "127.0.0.1:${ports[1]}"
-hostnameOverride: node1
-turnout: {strictSourceRanges: true}
-`;
-    const strict = await env.file("strict.yaml", text);
-    const setting = by === "the flag" ? ["--strict-source-ranges"] : by === "nothing" ? [] : ["--config", strict];
-    const socket = `unix://${env.directory}/node.sock`;
-    const isSplit = reader === "serve";
-    const served = isSplit ? env.run("serve", "--kubeconfig", kubeconfig, "--listen", socket, ...setting) : undefined;
-    const server = env.stop;
-    const source = isSplit ? ["--source", `api:${socket}`, "--node-name", "node1"] : ["--kubeconfig", kubeconfig, ...setting];
-    const done = env.run(...RUN, ...source, "--metrics-bind-address", "");
+    const end = await startStrict(reader, by, "strictSourceRanges", "--strict-source-ranges");
     await expect.poll(() => env.kernel("IPv6"), { timeout: 10_000 }).toContain("fd00:96::30");
     await expect.poll(() => env.kernel("IPv4"), { timeout: 10_000 }).toContain("198.51.100.7:80");
     expect((await env.kernel("IPv6")).includes("fd00:198::7")).toBe(!isStrict);
@@ -254,10 +264,7 @@ turnout: {strictSourceRanges: true}
       note: expect.stringContaining(what) as string,
     };
     expect(events()).toMatchObject(isAwaited ? [event] : []);
-    env.stop.abort();
-    expect((await done).code).toBe(0);
-    server.abort();
-    await served;
+    await end();
   },
   60_000,
 );
@@ -288,30 +295,11 @@ it.each(STRICTNESS)(
     serve("default", "kubernetes", "192.0.2.60", 6443);
     tenant("thief", "10.96.0.31", "10.9.9.9", 8080);
     tenant("api-thief", "10.96.0.32", "192.0.2.60", 6443);
-    const ports = [await freePort(), await freePort()];
-    const text = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
-kind: KubeProxyConfiguration
-clientConnection: {kubeconfig: "${kubeconfig}"}
-metricsBindAddress: "127.0.0.1:${ports[0]}"
-healthzBindAddress: "127.0.0.1:${ports[1]}"
-hostnameOverride: node1
-turnout: {strictExternalIPs: true}
-`;
-    const strict = await env.file("strict-external.yaml", text);
-    const setting = by === "the flag" ? ["--strict-external-ips"] : by === "nothing" ? [] : ["--config", strict];
-    const socket = `unix://${env.directory}/node.sock`;
-    const isSplit = reader === "serve";
-    const served = isSplit ? env.run("serve", "--kubeconfig", kubeconfig, "--listen", socket, ...setting) : undefined;
-    const server = env.stop;
-    const source = isSplit ? ["--source", `api:${socket}`, "--node-name", "node1"] : ["--kubeconfig", kubeconfig, ...setting];
-    const done = env.run(...RUN, ...source, "--metrics-bind-address", "");
+    const end = await startStrict(reader, by, "strictExternalIPs", "--strict-external-ips");
     await expect.poll(() => env.kernel("IPv4"), { timeout: 10_000 }).toContain("10.96.0.32:6443");
     const kernel = await env.kernel("IPv4");
     expect(["10.9.9.9:8080", "192.0.2.60:6443"].map((place) => kernel.includes(place))).toEqual([!isStrict, false]);
-    env.stop.abort();
-    expect((await done).code).toBe(0);
-    server.abort();
-    await served;
+    await end();
   },
   60_000,
 );
